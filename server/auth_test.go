@@ -54,7 +54,7 @@ func TestTokens_Configured_RequiredExceptForHealth(t *testing.T) {
 				a := n.http("GET", path, "", header...)
 				a.wantError(t, http.StatusUnauthorized, codes.Unauthenticated, "UNAUTHENTICATED")
 				if a.header.Get("WWW-Authenticate") != "Bearer" {
-					t.Errorf("%s: the header says %q", path, a.header)
+					t.Errorf("%s: header %q", path, a.header)
 				}
 			}
 		}
@@ -69,7 +69,7 @@ func TestTokens_Configured_RequiredExceptForHealth(t *testing.T) {
 	wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
 	l := n.stream("/api/v1/submitters/alice/events", "Authorization", "Bearer one-0123456789abcdef")
 	if l.message().GetHeartbeat() == nil {
-		t.Error("a watch over HTTP is refused")
+		t.Error("a watch over HTTP is rejected")
 	}
 }
 
@@ -94,7 +94,8 @@ func TestAuthentication_HappensOnce_OverEveryProtocol(t *testing.T) {
 	h.register("alice")
 	recorder := &contextStore{}
 	n := h.serve(func(o *Options) {
-		recorder.Store, o.Store, o.Tokens = o.Store, recorder, []string{"one-0123456789abcdef"}
+		recorder.Store = o.Store
+		o.Store, o.Tokens = recorder, []string{"one-0123456789abcdef"}
 	})
 	url, of := "http://"+n.conn.Target(), []string{"Authorization", "Bearer one-0123456789abcdef"}
 	for protocol, call := range map[string]func(){

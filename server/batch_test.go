@@ -28,9 +28,13 @@ func createRequest(submitter, request, value string) *pb.CreateTxRequest {
 	}
 }
 
+func batchOf(requests ...*pb.CreateTxRequest) *pb.BatchCreateTxRequest {
+	return &pb.BatchCreateTxRequest{Requests: requests}
+}
+
 func (n *node) batch(requests ...*pb.CreateTxRequest) []*pb.BatchCreateTxResult {
 	n.t.Helper()
-	r, err := n.txs.BatchCreateTx(n.ctx, &pb.BatchCreateTxRequest{Requests: requests})
+	r, err := n.txs.BatchCreateTx(n.ctx, batchOf(requests...))
 	n.must(err)
 	if len(r.GetResults()) != len(requests) {
 		n.t.Fatalf("%d results for %d requests", len(r.GetResults()), len(requests))
@@ -47,7 +51,8 @@ func TestBatch_OneStatement_OrderKept(t *testing.T) {
 	h.register("bob")
 	requests := make([]*pb.CreateTxRequest, 1000)
 	for i := range requests {
-		requests[i] = createRequest([]string{"alice", "bob"}[i%2], fmt.Sprint("r", (i*7919)%1000), fmt.Sprint(i))
+		submitter := []string{"alice", "bob"}[i%2]
+		requests[i] = createRequest(submitter, fmt.Sprint("r", (i*7919)%1000), fmt.Sprint(i))
 	}
 	for i, r := range n.batch(requests...) {
 		if tx := r.GetTx(); !r.GetCreated() || tx.GetRequestId() != requests[i].GetRequestId() ||
@@ -62,7 +67,7 @@ func TestBatch_OneStatement_OrderKept(t *testing.T) {
 		"managed_tx) x WHERE before > value"); n != 0 {
 		t.Errorf("%d of a batch are queued before one that was named before them", n)
 	}
-	for i, r := range n.batch(requests...) { // a batch that is repeated
+	for i, r := range n.batch(requests...) { // repeated
 		if r.GetCreated() || r.GetTx().GetPayload().GetValue() != fmt.Sprint(i) {
 			t.Fatalf("again, result %d is %v", i, r)
 		}
@@ -104,22 +109,10 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 			"payload: is missing",
 			false,
 		},
-		{
-			"with a nonce",
-			nonced(createRequest("alice", "c", "1")),
-			codes.InvalidArgument,
-			"UNKNOWN_FIELD",
-			"payload.nonce",
-			false,
-		},
-		{
-			"with a NUL",
-			createRequest("alice", "d\x00", "1"),
-			codes.InvalidArgument,
-			"INVALID_FIELD",
-			"U+0000",
-			false,
-		},
+		{"with a nonce", nonced(createRequest("alice", "c", "1")), codes.InvalidArgument,
+			"UNKNOWN_FIELD", "payload.nonce", false},
+		{"with a NUL", createRequest("alice", "d\x00", "1"), codes.InvalidArgument, "INVALID_FIELD",
+			"U+0000", false},
 		{
 			"mistyped",
 			&pb.CreateTxRequest{
@@ -132,38 +125,14 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 			"EIP-55",
 			false,
 		},
-		{
-			"of nobody",
-			createRequest("nobody", "f", "1"),
-			codes.NotFound,
-			"SUBMITTER_NOT_FOUND",
-			"register it",
-			false,
-		},
-		{
-			"of somebody paused",
-			createRequest("paused", "g", "1"),
-			codes.FailedPrecondition,
-			"SUBMITTER_PAUSED",
-			"resume it",
-			false,
-		},
-		{
-			"of somebody protected",
-			createRequest("protected", "h", "1"),
-			codes.FailedPrecondition,
-			"SUBMITTER_PROTECTED",
-			"protection 1",
-			false,
-		},
-		{
-			"of somebody protected, again",
-			createRequest("protected", "i", "1"),
-			codes.FailedPrecondition,
-			"SUBMITTER_PROTECTED",
-			"protection 1",
-			false,
-		},
+		{"unknown submitter", createRequest("nobody", "f", "1"), codes.NotFound,
+			"SUBMITTER_NOT_FOUND", "register it", false},
+		{"paused submitter", createRequest("paused", "g", "1"), codes.FailedPrecondition,
+			"SUBMITTER_PAUSED", "resume it", false},
+		{"protected submitter", createRequest("protected", "h", "1"), codes.FailedPrecondition,
+			"SUBMITTER_PROTECTED", "protection 1", false},
+		{"protected submitter again", createRequest("protected", "i", "1"),
+			codes.FailedPrecondition, "SUBMITTER_PROTECTED", "protection 1", false},
 		{
 			"too large",
 			&pb.CreateTxRequest{
@@ -177,31 +146,13 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 			false,
 		},
 		{"known", createRequest("alice", "old", "1"), codes.OK, "", "", false},
-		{
-			"known otherwise",
-			createRequest("alice", "old", "2"),
-			codes.AlreadyExists,
-			"IDEMPOTENCY_KEY_REUSED",
-			`request_id "old"`,
-			false,
-		},
+		{"known with another payload", createRequest("alice", "old", "2"), codes.AlreadyExists,
+			"IDEMPOTENCY_KEY_REUSED", `request_id "old"`, false},
 		{"twice", createRequest("alice", "a", "1"), codes.OK, "", "", false},
-		{
-			"twice otherwise",
-			createRequest("alice", "a", "2"),
-			codes.AlreadyExists,
-			"IDEMPOTENCY_KEY_REUSED",
-			`request_id "a"`,
-			false,
-		},
-		{
-			"late and known",
-			late(createRequest("alice", "dated", "1"), deadline.AsTime()),
-			codes.OK,
-			"",
-			"",
-			false,
-		},
+		{"twice with another payload", createRequest("alice", "a", "2"), codes.AlreadyExists,
+			"IDEMPOTENCY_KEY_REUSED", `request_id "a"`, false},
+		{"late and known", late(createRequest("alice", "dated", "1"), deadline.AsTime()), codes.OK,
+			"", "", false},
 		{
 			"late and new",
 			late(createRequest("alice", "k", "1"), deadline.AsTime()),
@@ -228,7 +179,7 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 		}
 		s := wantStatus(t, grpcstatus.ErrorProto(r.GetError()), c.code, c.reason)
 		if !strings.Contains(s.Message(), c.message) || r.GetCreated() {
-			t.Errorf("%s: %v does not say %q", c.name, r, c.message)
+			t.Errorf("%s: %v lacks %q", c.name, r, c.message)
 		}
 	}
 	if results[10].GetTx().GetTxId() != old.GetTxId() ||
@@ -250,7 +201,7 @@ func nonced(r *pb.CreateTxRequest) *pb.CreateTxRequest {
 	return r
 }
 
-// silent is a ledger that answers no create.
+// downStore is a ledger that does not respond to creates.
 type downStore struct{ Store }
 
 func (downStore) CreateTxs(_ context.Context, intents []store.Intent) []store.Created {
@@ -268,12 +219,8 @@ func TestBatch_LedgerDown_CallFails(t *testing.T) {
 	h := newHarness(t)
 	h.register("alice")
 	n := h.serve(func(o *Options) { o.Store = downStore{h.store} })
-	_, err := n.txs.BatchCreateTx(
-		h.ctx,
-		&pb.BatchCreateTxRequest{
-			Requests: []*pb.CreateTxRequest{createRequest("alice", "a", "1"), createRequest("alice", "b", "1")},
-		},
-	)
+	_, err := n.txs.BatchCreateTx(h.ctx,
+		batchOf(createRequest("alice", "a", "1"), createRequest("alice", "b", "1")))
 	wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
 	results := n.batch(createRequest("alice", "a", "1"), createRequest("alice", "", "1"))
 	wantStatus(t, grpcstatus.ErrorProto(results[0].GetError()), codes.Unavailable,
@@ -291,7 +238,7 @@ func TestBatch_InternalError_CauseHidden(t *testing.T) {
 	results := n.batch(createRequest("alice", "a", "1"))
 	s := wantStatus(t, grpcstatus.ErrorProto(results[0].GetError()), codes.Internal, "INTERNAL")
 	if strings.Contains(s.Message(), "secret") {
-		t.Errorf("the caller is told %q", s.Message())
+		t.Errorf("message %q", s.Message())
 	}
 }
 
@@ -394,8 +341,8 @@ func TestLabels(t *testing.T) {
 			&pb.ListTxsRequest{Labels: []string{"order=17", "team/name=" + given["team/name"]}},
 			"r0"},
 		{"an empty value", &pb.ListTxsRequest{Labels: []string{"x="}}, "r3"},
-		{"a value that nobody has", &pb.ListTxsRequest{Labels: []string{"order=1"}}, ""},
-		{"two that nobody has together", &pb.ListTxsRequest{Labels: []string{"order=18", "x="}},
+		{"unused value", &pb.ListTxsRequest{Labels: []string{"order=1"}}, ""},
+		{"labels of different transactions", &pb.ListTxsRequest{Labels: []string{"order=18", "x="}},
 			""},
 		{"and a state", &pb.ListTxsRequest{Labels: []string{"order=17"},
 			States: []pb.TxState{pb.TxState_TX_STATE_CONFIRMED}}, ""},

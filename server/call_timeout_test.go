@@ -38,9 +38,9 @@ func TestCall_NoRequestSent_SlotReleased(t *testing.T) {
 		stream, err := n.conn.NewStream(h.ctx,
 			&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 		h.must(err)
-		h.eventually("the call that is begun takes its room",
+		h.eventually("the opened call takes its slot",
 			func() bool { return n.server.limiter.Calls() == 1 })
-		h.eventually("its room is there again",
+		h.eventually("its slot is released",
 			func() bool { return n.server.limiter.Calls() == 0 })
 		if err := stream.RecvMsg(&pb.GetSubmitterResponse{}); !isCode(err, codes.DeadlineExceeded) {
 			t.Errorf("%s ends with %v", method, err)
@@ -87,16 +87,12 @@ func TestResponse_NotRead_SlotReleased(t *testing.T) {
 		{":authority", "node.test"}, {":path", "/api/v1/submitters/alice"}} {
 		h.must(encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
-	h.must(
-		framer.WriteHeaders(
-			http2.HeadersFrameParam{
-				StreamID:      1,
-				BlockFragment: head.Bytes(),
-				EndStream:     true,
-				EndHeaders:    true,
-			},
-		),
-	)
+	h.must(framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID:      1,
+		BlockFragment: head.Bytes(),
+		EndStream:     true,
+		EndHeaders:    true,
+	}))
 	answered := make(chan struct{})
 	go func() {
 		for {
@@ -118,13 +114,13 @@ func TestResponse_NotRead_SlotReleased(t *testing.T) {
 	}()
 	<-answered
 	if got := n.server.limiter.Calls(); got != 1 {
-		t.Fatalf("%d calls are under way while one is not read", got)
+		t.Fatalf("%d calls in progress with one unread", got)
 	}
-	h.eventually("its room is there again",
+	h.eventually("its slot is released",
 		func() bool { return n.server.limiter.Calls() == 0 })
 }
 
-// Events that were read before the removal are not sent after it, however slowly the client reads.
+// Events that were read before the removal are not sent after it, even if the client reads slowly.
 func TestWatch_CallerRemoved_BufferedEventsDropped(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -151,16 +147,13 @@ func TestWatch_CallerRemoved_BufferedEventsDropped(t *testing.T) {
 	stream := n.watch(again)
 	_, err = stream.Recv()
 	h.must(err)
-	n.server.SetCallers(
-		nil,
-		[]auth.Caller{
-			{
-				Name:       "another",
-				Tokens:     []string{"a-token-of-another"},
-				Submitters: []string{"alice"},
-			},
+	n.server.SetCallers(nil, []auth.Caller{
+		{
+			Name:       "another",
+			Tokens:     []string{"a-token-of-another"},
+			Submitters: []string{"alice"},
 		},
-	)
+	})
 	received := 1
 	for {
 		if _, err = stream.Recv(); err != nil {
@@ -170,7 +163,7 @@ func TestWatch_CallerRemoved_BufferedEventsDropped(t *testing.T) {
 	}
 	wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
 	if received > rows/2 { // events in transit arrive
-		t.Errorf("%d events are told of %d", received, rows)
+		t.Errorf("%d of %d events received", received, rows)
 	}
 }
 
@@ -181,15 +174,10 @@ func TestHealth_LongRequest_Rejected(t *testing.T) {
 	h := newHarness(t)
 	n := h.serve(func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
 	const path = "/grpc.health.v1.Health/Check"
-	n.http("POST", path, `{"service": ""}`, "Content-Type", "application/json", "Connect-Protocol-Version",
-		"1").want(
-		t,
-		http.StatusOK,
-		"status",
-		"SERVING",
-	)
-	if a := n.http("POST", path, `{"service": "`+strings.Repeat("x", web.HealthBytes)+`"}`, "Content-Type", "application/json", "Connect-Protocol-Version", "1"); !strings.Contains(
-		string(a.body), "too large") {
-		t.Errorf("a long one: %d: %s", a.code, a.body)
+	header := []string{"Content-Type", "application/json", "Connect-Protocol-Version", "1"}
+	n.http("POST", path, `{"service": ""}`, header...).want(t, http.StatusOK, "status", "SERVING")
+	long := `{"service": "` + strings.Repeat("x", web.HealthBytes) + `"}`
+	if a := n.http("POST", path, long, header...); !strings.Contains(string(a.body), "too large") {
+		t.Errorf("a long request: %d: %s", a.code, a.body)
 	}
 }

@@ -58,7 +58,8 @@ func (s *txService) cancel(ctx context.Context,
 			return outcome, info, err
 		}
 		if cancelled {
-			if ask.Operator != "" || ask.Reason != "" || ask.Caller != "" { // otherwise no log entry
+			// A command without them is not in the ledger either.
+			if ask.Operator != "" || ask.Reason != "" || ask.Caller != "" {
 				s.commands.logAccepted(ctx, id.Submitter(), 0, ask)
 			}
 			return pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, info, nil

@@ -35,30 +35,28 @@ type authority struct {
 
 func newAuthority(t *testing.T) *authority {
 	a := &authority{t: t}
-	a.cert, a.key = a.make(
-		&x509.Certificate{
-			IsCA:     true,
-			KeyUsage: x509.KeyUsageCertSign,
-			Subject:  pkix.Name{CommonName: "authority"},
-		},
-	)
+	a.cert, a.key = a.make(&x509.Certificate{
+		IsCA:     true,
+		KeyUsage: x509.KeyUsageCertSign,
+		Subject:  pkix.Name{CommonName: "authority"},
+	})
 	return a
 }
 
-func (a *authority) make(form *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+func (a *authority) make(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	form.SerialNumber, form.NotBefore, form.NotAfter = big.NewInt(counter.Add(1)), time.Now().Add(
-		-time.Hour), time.Now().Add(time.Hour)
-	form.BasicConstraintsValid = true
-	signer, by := form, key
+	template.SerialNumber = big.NewInt(counter.Add(1))
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	template.BasicConstraintsValid = true
+	signer, by := template, key
 	if a.cert != nil {
 		signer, by = a.cert, a.key
 	}
-	der, err := x509.CreateCertificate(crand.Reader, form, signer, key.Public(), by)
+	der, err := x509.CreateCertificate(crand.Reader, template, signer, key.Public(), by)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -69,9 +67,9 @@ func (a *authority) make(form *x509.Certificate) (*x509.Certificate, *ecdsa.Priv
 	return made, key
 }
 
-func (a *authority) pair(form *x509.Certificate) tls.Certificate {
+func (a *authority) pair(template *x509.Certificate) tls.Certificate {
 	a.t.Helper()
-	cert, key := a.make(form)
+	cert, key := a.make(template)
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
 }
 
@@ -125,7 +123,7 @@ func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 	spiffe, err := url.Parse("spiffe://test/shop")
 	h.must(err)
 	for name, c := range map[string]struct {
-		form     x509.Certificate
+		template x509.Certificate
 		token    string
 		want     codes.Code // of a call that callers may make
 		operator codes.Code // of one for operators
@@ -156,7 +154,7 @@ func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 		"a token counts": {x509.Certificate{Subject: pkix.Name{CommonName: "fay"}}, other,
 			codes.OK, codes.PermissionDenied},
 	} {
-		pair := a.pair(&c.form)
+		pair := a.pair(&c.template)
 		config := &tls.Config{
 			RootCAs:      a.pool(),
 			ServerName:   "node.test",
@@ -176,21 +174,21 @@ func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 		_, err = pb.NewSubmitterServiceClient(conn).UpdateSubmitter(ctx,
 			&pb.UpdateSubmitterRequest{Submitter: "alice"})
 		if got := grpcstatus.Code(err); got != c.operator {
-			t.Errorf("%s: an operator's call gives %v, want %v", name, err, c.operator)
+			t.Errorf("%s: operator call: %v, want %v", name, err, c.operator)
 		}
 		stream, err := pb.NewTxServiceClient(conn).WatchTx(ctx, watchSubmitter("alice"))
 		if err == nil {
 			_, err = stream.Recv()
 		}
 		if got := grpcstatus.Code(err); got != c.want {
-			t.Errorf("%s: a watch gives %v, want %v", name, err, c.want)
+			t.Errorf("%s: watch: %v, want %v", name, err, c.want)
 		}
 		h.must(conn.Close())
 		for _, protocol := range [][]string{{"http/1.1"}, {"h2"}, nil} {
 			for _, path := range []string{"/api/v1/submitters", "/api/v1/submitters/alice/events"} {
 				if got, want := n.secureGet(config, protocol, path, c.token),
 					cmp.Or(web.HTTPStatus(c.want), http.StatusOK); got != want {
-					t.Errorf("%s: %s over %v gives %d, want %d", name, path, protocol, got, want)
+					t.Errorf("%s: %s over %v: %d, want %d", name, path, protocol, got, want)
 				}
 			}
 		}

@@ -26,21 +26,19 @@ func TestPaused_Reason_OperatorTextHidden(t *testing.T) {
 		for _, err := range []error{err,
 			grpcstatus.ErrorProto(n.batch(&pb.CreateTxRequest{Submitter: "alice", RequestId: "r",
 				Payload: payload()})[0].GetError())} {
-			if s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PAUSED"); !strings.Contains(
-				s.Message(), message) {
-				t.Errorf("%v does not say %q", s, message)
+			s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PAUSED")
+			if !strings.Contains(s.Message(), message) {
+				t.Errorf("%v lacks %q", s, message)
 			}
 		}
 	}
 	id, err := h.store.AddCommand(h.ctx, o.id,
 		store.Ask{Kind: txn.CommandPause, Reason: "moving funds", Operator: "dan"})
 	h.must(err)
-	o.commit(
-		txn.Change{
-			Status:   txn.Paused,
-			Commands: []txn.CommandResult{{ID: id, Result: txn.Applied}},
-		},
-	)
+	o.commit(txn.Change{
+		Status:   txn.Paused,
+		Commands: []txn.CommandResult{{ID: id, Result: txn.Applied}},
+	})
 	refused(`"fencepost submitter show alice"`)
 	if p := n.submitter().GetPause(); p.GetReason() != "moving funds" || p.GetOperator() != "dan" ||
 		p.GetOnFailure() ||
@@ -82,6 +80,6 @@ func TestListCommands_AutomaticProtection_Listed(t *testing.T) {
 	_, err = n.exit(1, resume)
 	if s := wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED"); !strings.Contains(s.Message(),
 		"protection 1 ended automatically at 20") {
-		t.Errorf("answered %v", s)
+		t.Errorf("returned %v", s)
 	}
 }

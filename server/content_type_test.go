@@ -29,14 +29,14 @@ func TestBody_NotAsDeclared_Rejected(t *testing.T) {
 	n.must(err)
 	n.must(z.Close())
 	for name, one := range map[string]struct{ body, encoding, message string }{
-		"plain as gzip":    {`{"submitter":"alice"}`, "gzip", "is not gzip"},
-		"half of gzip":     {packed.String()[:packed.Len()-5], "gzip", "is not gzip"},
-		"more behind gzip": {packed.String() + "abc", "gzip", "is not gzip"},
-		"a checksum that is": {packed.String()[:packed.Len()-8] + "12345678", "gzip",
+		"plain text as gzip": {`{"submitter":"alice"}`, "gzip", "is not gzip"},
+		"truncated gzip":     {packed.String()[:packed.Len()-5], "gzip", "is not gzip"},
+		"data after gzip":    {packed.String() + "abc", "gzip", "is not gzip"},
+		"wrong checksum": {packed.String()[:packed.Len()-8] + "12345678", "gzip",
 			"is not gzip"},
-		"no JSON":  {"x", "", "is not the JSON"},
-		"no UTF-8": {"\xff", "", "is not the JSON"},
-		"UTF-16":   {"\xff\xfe{\x00}\x00", "", "is not the JSON"},
+		"not JSON":  {"x", "", "is not the JSON"},
+		"not UTF-8": {"\xff", "", "is not the JSON"},
+		"UTF-16":    {"\xff\xfe{\x00}\x00", "", "is not the JSON"},
 	} {
 		a := n.http("POST", "/api/v1/tx", one.body, "Content-Encoding", one.encoding)
 		s := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
@@ -66,7 +66,10 @@ func TestBody_NotAsDeclared_Rejected(t *testing.T) {
 func TestBody_BrokenChunk_Rejected(t *testing.T) {
 	t.Parallel()
 	n := newHarness(t).serve()
-	for path, want := range map[string]string{"/api/v1/tx": `"code":3`, pb.TxService_CreateTx_FullMethodName: `"code":"invalid_argument"`} {
+	for path, want := range map[string]string{
+		"/api/v1/tx":                         `"code":3`,
+		pb.TxService_CreateTx_FullMethodName: `"code":"invalid_argument"`,
+	} {
 		conn, err := net.Dial("tcp", n.conn.Target())
 		n.must(err)
 		defer conn.Close()
@@ -76,11 +79,11 @@ func TestBody_BrokenChunk_Rejected(t *testing.T) {
 				"chunked\r\n\r\nzz\r\n{}",
 			path)
 		n.must(err)
-		answer, _ := io.ReadAll(conn) // it may end with a reset
+		answer, _ := io.ReadAll(conn) // may end with a reset
 		if text := strings.ReplaceAll(string(answer), " ", ""); !strings.HasPrefix(text,
 			"HTTP/1.1400") ||
 			!strings.Contains(text, want) {
-			t.Errorf("%s is answered %s", path, answer)
+			t.Errorf("%s returns %s", path, answer)
 		}
 	}
 }
@@ -98,7 +101,7 @@ func TestBody_Missing_EmptyMessage(t *testing.T) {
 	s := n.http("POST", "/api/v1/tx", "").wantError(t, http.StatusBadRequest, codes.InvalidArgument,
 		"INVALID_FIELD")
 	if !strings.Contains(s.Message(), "payload: is missing") {
-		t.Errorf("it says %q", s.Message())
+		t.Errorf("message %q", s.Message())
 	}
 }
 
@@ -122,18 +125,14 @@ func TestQuery_Malformed_Rejected(t *testing.T) {
 			s := n.http("GET", path+"?"+query, "").wantError(t, http.StatusBadRequest,
 				codes.InvalidArgument, "INVALID_FIELD")
 			if !strings.HasPrefix(s.Message(), message) {
-				t.Errorf("%s?%s: it says %q", path, query, s.Message())
+				t.Errorf("%s?%s: message %q", path, query, s.Message())
 			}
 		}
 	}
 	n.http("GET", "/api/v1/tx?submitter=alice&submitter=bob", "").wantError(t,
 		http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
-	n.http("GET",
-		"/api/v1/tx?states=TX_STATE_QUEUED&states=TX_STATE_STUCK&labels=a%3Db&labels=c%3Dd",
-		"").want(
-		t,
-		http.StatusOK,
-	)
+	repeated := "/api/v1/tx?states=TX_STATE_QUEUED&states=TX_STATE_STUCK&labels=a%3Db&labels=c%3Dd"
+	n.http("GET", repeated, "").want(t, http.StatusOK)
 }
 
 // The path identifies the method for every protocol, so the error is about the protocol.
@@ -164,10 +163,10 @@ func TestPath_UnsupportedProtocol_ErrorNamesFormats(t *testing.T) {
 		strings.Repeat("é", 5000), "/fencepost.v1.TxService/\xff\xfe"} {
 		s := wantStatus(t, n.conn.Invoke(n.ctx, name, &pb.GetTxRequest{}, &pb.GetTxResponse{}),
 			codes.Unimplemented, "UNKNOWN_METHOD")
-		if message := s.Message(); !strings.HasPrefix(message, `method "/fencepost.v1.TxService/`) ||
-			len(message) > 400 ||
-			!utf8.ValidString(message) {
-			t.Errorf("a method of %d bytes is answered %q", len(name), message)
+		message := s.Message()
+		if !strings.HasPrefix(message, `method "/fencepost.v1.TxService/`) ||
+			len(message) > 400 || !utf8.ValidString(message) {
+			t.Errorf("a method of %d bytes returns %q", len(name), message)
 		}
 	}
 	if a := n.http("POST", "/", "{}"); a.code != http.StatusNotFound {

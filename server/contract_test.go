@@ -75,7 +75,7 @@ func TestPayload_Fields_DebugRedact(t *testing.T) {
 		}
 	}
 	if shown := (&pb.Payload{To: "0xabc"}).String(); !strings.Contains(shown, "0xabc") {
-		t.Errorf("Go goes by debug_redact now (%s): say so in docs/clients.md", shown)
+		t.Errorf("Go honors debug_redact now (%s): update docs/clients.md", shown)
 	}
 }
 
@@ -112,6 +112,6 @@ func TestMaxItems_AboveContractLimits(t *testing.T) {
 		look(request.ProtoReflect().Descriptor())
 	}
 	if longest == 0 {
-		t.Error("no list was looked at")
+		t.Error("no list was checked")
 	}
 }

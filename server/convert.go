@@ -234,16 +234,13 @@ func wireWaiting(t *txn.Tx) *pb.Waiting {
 
 func wireGaps(gaps []store.Gap) (out []*pb.NonceGap) {
 	for _, g := range gaps {
-		out = append(
-			out,
-			&pb.NonceGap{
-				FirstNonce: uint64(g.First),
-				LastNonce:  uint64(g.Last),
-				TxId:       wireID(g.Tx),
-				Reason:     g.Reason,
-				Time:       wireTime(g.At),
-			},
-		)
+		out = append(out, &pb.NonceGap{
+			FirstNonce: uint64(g.First),
+			LastNonce:  uint64(g.Last),
+			TxId:       wireID(g.Tx),
+			Reason:     g.Reason,
+			Time:       wireTime(g.At),
+		})
 	}
 	return out
 }

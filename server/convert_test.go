@@ -25,8 +25,8 @@ func TestSubmitAttempts_NoNonce_Zero(t *testing.T) {
 func TestQueued_CountedInPart_AtLeast(t *testing.T) {
 	t.Parallel()
 	for _, more := range []bool{false, true} {
-		if s := wireSubmitter(store.SubmitterInfo{Queued: store.CountedQueue, More: more}); s.GetQueued() != store.CountedQueue ||
-			s.GetQueuedIsAtLeast() != more {
+		s := wireSubmitter(store.SubmitterInfo{Queued: store.CountedQueue, More: more})
+		if s.GetQueued() != store.CountedQueue || s.GetQueuedIsAtLeast() != more {
 			t.Errorf("%v: %v", more, s)
 		}
 	}

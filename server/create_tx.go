@@ -134,13 +134,10 @@ func payloadOfWire(p *pb.Payload) (out txn.Payload, found []status.Violation) {
 	}
 	out.Value = value
 	if out.GasLimit > math.MaxInt64 {
-		found = append(
-			found,
-			status.Violation{
-				Field:   "payload.gas_limit",
-				Message: "must be at most 9223372036854775807; set 0 to have it estimated",
-			},
-		)
+		found = append(found, status.Violation{
+			Field:   "payload.gas_limit",
+			Message: "must be at most 9223372036854775807; set 0 to have it estimated",
+		})
 	}
 	return out, found
 }

@@ -23,7 +23,8 @@ func TestErrorsDoc_ListsEveryReason(t *testing.T) {
 	}
 	type row struct{ code, http, message string }
 	rows := map[string]row{}
-	for _, m := range regexp.MustCompile(`(?m)^\| ([A-Z_]+) \| ([A-Z_]+) \| (\d+) \| (.*) \|$`).FindAllStringSubmatch(string(text), -1) {
+	line := regexp.MustCompile(`(?m)^\| ([A-Z_]+) \| ([A-Z_]+) \| (\d+) \| (.*) \|$`)
+	for _, m := range line.FindAllStringSubmatch(string(text), -1) {
 		rows[m[1]] = row{m[2], m[3], m[4]}
 	}
 	values := pb.ErrorReason(0).Descriptor().Values()

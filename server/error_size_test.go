@@ -74,13 +74,13 @@ func TestError_HugeInvalidRequest_FitsTrailers(t *testing.T) {
 	} {
 		s := wantStatus(t, one.call(), codes.InvalidArgument, one.reason)
 		if !strings.Contains(s.Message(), one.message) {
-			t.Errorf("%s: it says %q, and not %q", name, s.Message(), one.message)
+			t.Errorf("%s: message %q lacks %q", name, s.Message(), one.message)
 		}
 		if size := len(s.Message()) + proto.Size(s.Proto())*4/3; size > 6<<10 {
 			t.Errorf("%s: the error is %d bytes long", name, size)
 		}
 	}
-	n.create("alice", "the watch stands")
+	n.create("alice", "after")
 	if m, err := stream.Recv(); err != nil || m.GetEvent() == nil {
 		t.Errorf("a stream of the same connection: %v, %v", m, err)
 	}
@@ -107,7 +107,8 @@ func TestBatch_TooManyItems_RejectedWithoutReading(t *testing.T) {
 		&pb.BatchCreateTxRequest{Requests: slices.Repeat([]*pb.CreateTxRequest{{}}, 100_000)})
 	s := wantStatus(t, err, codes.InvalidArgument, "INVALID_FIELD")
 	a := n.http("POST", "/api/v1/tx/batch", `{"requests":[{}`+strings.Repeat(",{}", 100_000)+`]}`)
-	if received := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD"); received.Message() != s.Message() {
-		t.Errorf("gRPC says %q and JSON %q", s.Message(), received.Message())
+	received := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	if received.Message() != s.Message() {
+		t.Errorf("gRPC returns %q and JSON %q", s.Message(), received.Message())
 	}
 }

@@ -11,16 +11,13 @@ import (
 func TestWatch_APIConnectionsBusy_Continues(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	narrow, err := store.Open(
-		h.ctx,
-		store.Config{
-			URL:           h.db.NodeURL,
-			Schema:        h.db.Schema,
-			Node:          "narrow/boot",
-			LeaseDuration: leaseDuration,
-			APIConns:      1,
-		},
-	)
+	narrow, err := store.Open(h.ctx, store.Config{
+		URL:           h.db.NodeURL,
+		Schema:        h.db.Schema,
+		Node:          "narrow/boot",
+		LeaseDuration: leaseDuration,
+		APIConns:      1,
+	})
 	h.must(err)
 	t.Cleanup(narrow.Close)
 	n := h.serve(func(o *Options) { o.Store = narrow })
@@ -32,7 +29,7 @@ func TestWatch_APIConnectionsBusy_Continues(t *testing.T) {
 	first, err := c.stream.Recv() // the snapshot
 	h.must(err)
 	if first.GetSnapshot().GetTxId() != id {
-		t.Fatalf("the stream begins with %v", first)
+		t.Fatalf("the stream starts with %v", first)
 	}
 
 	lock, err := h.db.Pool.Begin(h.ctx)
@@ -54,7 +51,7 @@ func TestWatch_APIConnectionsBusy_Continues(t *testing.T) {
 	c.until(id, 2)
 	select {
 	case err := <-answered:
-		t.Errorf("the call was answered before the event came: %v", err)
+		t.Errorf("the call returned before the event was delivered: %v", err)
 	default:
 	}
 	h.must(lock.Rollback(h.ctx))

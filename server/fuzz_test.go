@@ -74,7 +74,7 @@ func FuzzRequest(f *testing.F) {
 		if text {
 			err := web.NewJSONCodec(protoregistry.GlobalTypes).Unmarshal(raw, request)
 			if err != nil && !strings.HasPrefix(err.Error(), "invalid_argument: ") {
-				t.Fatalf("bad JSON is told as %v", err)
+				t.Fatalf("invalid JSON is reported as %v", err)
 			}
 			if err != nil {
 				return
@@ -132,24 +132,24 @@ func checkIntent(t *testing.T, i store.Intent) {
 	for _, text := range []string{i.RequestID} {
 		if n := utf8.RuneCountInString(text); n < 1 || n > 128 ||
 			strings.ContainsAny(text, "\x00\n") {
-			t.Errorf("request_id %q is let through", text)
+			t.Errorf("request_id %q is accepted", text)
 		}
 	}
 	for key, value := range i.Labels {
 		if key == "" || len(key) > 63 || utf8.RuneCountInString(value) > 128 ||
 			strings.ContainsRune(value, 0) {
-			t.Errorf("label %q=%q is let through", key, value)
+			t.Errorf("label %q=%q is accepted", key, value)
 		}
 	}
 	switch {
 	case len(i.Labels) > 16:
-		t.Errorf("%d labels are let through", len(i.Labels))
+		t.Errorf("%d labels are accepted", len(i.Labels))
 	case i.Payload.To == nil && len(i.Payload.Data) == 0:
-		t.Error("a payload of nothing for nobody is let through")
+		t.Error("an empty payload without recipient is accepted")
 	case len(i.Payload.Data) > 126<<10 || i.Payload.GasLimit > 1<<63-1:
-		t.Errorf("%d bytes and %d gas are let through", len(i.Payload.Data), i.Payload.GasLimit)
+		t.Errorf("%d bytes and %d gas are accepted", len(i.Payload.Data), i.Payload.GasLimit)
 	case !i.Terms.NotAfter.IsZero() && i.Terms.NotAfter.Before(time.Unix(0, 1000)):
-		t.Errorf("the deadline %v is let through", i.Terms.NotAfter)
+		t.Errorf("the deadline %v is accepted", i.Terms.NotAfter)
 	}
 }
 
@@ -161,17 +161,17 @@ func checkRefusal(t *testing.T, request proto.Message, err error) {
 	}
 	s := status.From(err, "id")
 	if s.Code() != codes.InvalidArgument || status.ReasonOf(s) == "" {
-		t.Fatalf("%v is refused with %v (%v)", request, s, err)
+		t.Fatalf("%v is rejected with %v (%v)", request, s, err)
 	}
 	for _, d := range s.Details() {
 		if b, ok := d.(*errdetails.BadRequest); ok {
 			for _, v := range b.GetFieldViolations() {
 				if v.GetField() == "" || v.GetDescription() == "" {
-					t.Errorf("a fault of %v has no field or no sentence: %v", request, v)
+					t.Errorf("a violation of %v has no field or description: %v", request, v)
 				}
 			}
 			return
 		}
 	}
-	t.Errorf("%v is refused without a field: %v", request, s)
+	t.Errorf("%v is rejected without a field: %v", request, s)
 }

@@ -61,7 +61,7 @@ func (h *harness) open(node string) *store.Store {
 	return h.openAs(h.db.NodeURL, node)
 }
 
-// recover does what "fencepost recover" does, as the owner of the ledger.
+// recover runs the recovery of "fencepost recover", with the role of the owner.
 func (h *harness) recover() {
 	h.t.Helper()
 	_, err := h.openAs(h.db.URL, "owner").Recover(h.ctx)
@@ -70,15 +70,12 @@ func (h *harness) recover() {
 
 func (h *harness) openAs(url, node string) *store.Store {
 	h.t.Helper()
-	s, err := store.Open(
-		h.ctx,
-		store.Config{
-			URL:           url,
-			Schema:        h.db.Schema,
-			Node:          node + "/boot",
-			LeaseDuration: leaseDuration,
-		},
-	)
+	s, err := store.Open(h.ctx, store.Config{
+		URL:           url,
+		Schema:        h.db.Schema,
+		Node:          node + "/boot",
+		LeaseDuration: leaseDuration,
+	})
 	h.must(err)
 	h.t.Cleanup(s.Close)
 	return s
@@ -173,17 +170,14 @@ func (h *harness) register(name string) txn.SubmitterID {
 	h.t.Helper()
 	var a txn.Address
 	copy(a[:], name)
-	info, _, err := h.store.Register(
-		h.ctx,
-		store.Registration{
-			Name:      name,
-			Chain:     chainID,
-			Address:   a,
-			Signer:    "local",
-			Mode:      txn.Strict,
-			StartFrom: "0",
-		},
-	)
+	info, _, err := h.store.Register(h.ctx, store.Registration{
+		Name:      name,
+		Chain:     chainID,
+		Address:   a,
+		Signer:    "local",
+		Mode:      txn.Strict,
+		StartFrom: "0",
+	})
 	h.must(err)
 	return info.ID
 }
@@ -208,11 +202,11 @@ func (n *node) watch(ask *pb.WatchTxRequest) pb.TxService_WatchTxClient {
 // owner holds the lease of a submitter and moves its transactions, as an engine would.
 type owner struct {
 	*harness
-	store   *store.Store
-	id      txn.SubmitterID
-	lease   *store.Lease
-	next    txn.Nonce
-	message string // in every event
+	store     *store.Store
+	id        txn.SubmitterID
+	lease     *store.Lease
+	next      txn.Nonce
+	lastError string // in every event
 }
 
 func (h *harness) own(id txn.SubmitterID) *owner {
@@ -255,7 +249,7 @@ func (o *owner) move(id txn.TxID, kind txn.Kind, to txn.State, more func(*txn.St
 		w.Next.TxHash = w.Attempt.Hash
 		c.Take = &txn.Take{Nonce: nonce}
 	}
-	w.Next.LastError = o.message
+	w.Next.LastError = o.lastError
 	if more != nil {
 		more(&w.Next)
 	}
@@ -341,15 +335,13 @@ func (o *owner) apply(c txn.Command) {
 func (o *owner) pause() { o.commit(txn.Change{Status: txn.Paused}) }
 
 func (o *owner) protect() {
-	o.commit(
-		txn.Change{
-			Protect: &txn.Protection{
-				Expect:   o.next,
-				Reason:   txn.ReasonNonceElsewhere,
-				Evidence: "nonce 0 is used",
-			},
+	o.commit(txn.Change{
+		Protect: &txn.Protection{
+			Expect:   o.next,
+			Reason:   txn.ReasonNonceElsewhere,
+			Evidence: "nonce 0 is used",
 		},
-	)
+	})
 }
 
 // commands returns the pending commands.

@@ -33,7 +33,7 @@ type refusal struct {
 	code    codes.Code
 	reason  string
 	field   string // named by BadRequest, if any
-	message string // part of the sentence
+	message string // part of the error message
 }
 
 // with adds an unknown field to a message.
@@ -100,27 +100,12 @@ func unknown(name, method string, ask proto.Message, field, message string) refu
 }
 
 func noSubmitter(method string, ask proto.Message) refusal {
-	return refusal{
-		"unknown submitter",
-		method,
-		ask,
-		codes.NotFound,
-		"SUBMITTER_NOT_FOUND",
-		"",
-		"register it",
-	}
+	return refusal{"unknown submitter", method, ask, codes.NotFound, "SUBMITTER_NOT_FOUND", "",
+		"register it"}
 }
 
 func noTx(name, method string, ask proto.Message) refusal {
-	return refusal{
-		name,
-		method,
-		ask,
-		codes.NotFound,
-		"TX_NOT_FOUND",
-		"",
-		"not found",
-	}
+	return refusal{name, method, ask, codes.NotFound, "TX_NOT_FOUND", "", "not found"}
 }
 
 func payloadRefusals() []refusal {
@@ -132,7 +117,7 @@ func payloadRefusals() []refusal {
 			"payload.to", "40 hex digits"),
 		bad("recipient mistyped", createTx, p(func(p *pb.Payload) { p.To = mistyped }),
 			"payload.to", "EIP-55 checksum"),
-		bad("nobody and nothing", createTx, p(func(p *pb.Payload) { p.To = "" }), "payload.to",
+		bad("no recipient, no data", createTx, p(func(p *pb.Payload) { p.To = "" }), "payload.to",
 			"recipient"),
 		bad("amount beyond 256 bits", createTx, p(func(p *pb.Payload) { p.Value = tooBig }),
 			"payload.value", "above 2^256-1"),
@@ -146,20 +131,14 @@ func payloadRefusals() []refusal {
 			"payload.value", "whole number of wei"),
 		bad("gas beyond 63 bits", createTx, p(func(p *pb.Payload) { p.GasLimit = 1 << 63 }),
 			"payload.gas_limit", "at most 9223372036854775807"),
-		{
-			"data over the limit",
-			createTx,
-			p(func(p *pb.Payload) { p.Data = make([]byte, 126<<10+1) }),
-			codes.InvalidArgument,
-			"PAYLOAD_TOO_LARGE",
-			"payload.data",
-			"129025 bytes, above the limit of 129024",
-		},
+		{"data over the limit", createTx,
+			p(func(p *pb.Payload) { p.Data = make([]byte, 126<<10+1) }), codes.InvalidArgument,
+			"PAYLOAD_TOO_LARGE", "payload.data", "129025 bytes, above the limit of 129024"},
 		unknown("a nonce", createTx, p(func(p *pb.Payload) { with(p, 15) }), "payload.nonce",
 			"Fencepost assigns the nonce"),
 		unknown("a sender", createTx, p(func(p *pb.Payload) { with(p, 14) }), "payload.from",
 			"the sender is the submitter"),
-		unknown("a field of tomorrow, inside", createTx, p(func(p *pb.Payload) { with(p, 9) }),
+		unknown("unknown field of the payload", createTx, p(func(p *pb.Payload) { with(p, 9) }),
 			"payload.9", "Payload has no field 9"),
 	}
 }
@@ -171,7 +150,7 @@ func termsBad(change func(*pb.Terms)) proto.Message {
 func termsRefusals() []refusal {
 	t, past := termsBad, timestamppb.New(time.Now().Add(-time.Second))
 	return []refusal{
-		bad("speed of tomorrow", createTx, t(func(t *pb.Terms) { t.Speed = 9 }), "terms.speed",
+		bad("unknown speed", createTx, t(func(t *pb.Terms) { t.Speed = 9 }), "terms.speed",
 			"defined enum"),
 		bad("cap beyond 256 bits", createTx, t(func(t *pb.Terms) { t.MaxFee = tooBig }),
 			"terms.max_fee", "above 2^256-1"),
@@ -179,13 +158,13 @@ func termsRefusals() []refusal {
 			"whole number of wei in decimal digits, or empty"),
 		bad("cap too long", createTx, t(func(t *pb.Terms) { t.MaxFee = tooBig + "0" }),
 			"terms.max_fee", "whole number of wei in decimal digits, or empty"),
-		bad("cap of nothing", createTx, t(func(t *pb.Terms) { t.MaxFee = "00" }), "terms.max_fee",
+		bad("cap of zero", createTx, t(func(t *pb.Terms) { t.MaxFee = "00" }), "terms.max_fee",
 			"must be above 0"),
 		bad("deadline past", createTx, t(func(t *pb.Terms) { t.NotAfter = past }),
 			"terms.not_after",
 			"is in the past"),
 		bad(
-			"deadline past, to be cancelled late",
+			"deadline past, with cancel_late",
 			createTx,
 			createBad(
 				func(r *pb.CreateTxRequest) {
@@ -204,24 +183,24 @@ func termsRefusals() []refusal {
 		bad("deadline within the first microsecond", createTx,
 			t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Nanos: 999} }),
 			"terms.not_after", "must be after 1970"),
-		bad("deadline that is no time", createTx,
+		bad("invalid deadline", createTx,
 			t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Seconds: 9e9, Nanos: -1} }),
 			"terms.not_after", "years 1 to 9999"),
-		bad("deadline after all time", createTx,
+		bad("deadline out of range", createTx,
 			t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Seconds: 1 << 60} }),
 			"terms.not_after", "years 1 to 9999"),
-		bad("late for nothing", createTx, t(func(t *pb.Terms) { t.CancelLate = true }),
+		bad("cancel_late alone", createTx, t(func(t *pb.Terms) { t.CancelLate = true }),
 			"terms.cancel_late", "set not_after"),
 		bad("payload and terms", createTx, createBad(func(r *pb.CreateTxRequest) {
 			r.Payload.To, r.Terms = mistyped, &pb.Terms{MaxFee: "0", CancelLate: true}
 		}), "payload.to terms.max_fee terms.cancel_late", "must be above 0"),
-		unknown("a term of tomorrow", createTx, t(func(t *pb.Terms) { with(t, 9) }), "terms.9",
+		unknown("unknown term", createTx, t(func(t *pb.Terms) { with(t, 9) }), "terms.9",
 			"Terms has no field 9"),
 		{"key reused with terms", createTx, createBad(func(r *pb.CreateTxRequest) {
 			r.RequestId, r.Payload.Value = "used", "2"
 			r.Terms = &pb.Terms{Speed: pb.TxSpeed_TX_SPEED_FAST}
 		}), codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "", "different payload or terms"},
-		{"key reused with terms that are past", createTx, createBad(func(r *pb.CreateTxRequest) {
+		{"key reused with past terms", createTx, createBad(func(r *pb.CreateTxRequest) {
 			r.RequestId, r.Payload.Value = "used", "2"
 			r.Terms = &pb.Terms{NotAfter: past}
 		}), codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "", "different payload or terms"},
@@ -263,7 +242,7 @@ func batchRefusals() []refusal {
 		bad("nothing", batchCreate, &pb.BatchCreateTxRequest{}, "requests", "at least 1 item"),
 		bad("too many", batchCreate, &pb.BatchCreateTxRequest{Requests: many}, "requests",
 			"no more than 1000"),
-		unknown("a field of tomorrow", batchCreate,
+		unknown("unknown field", batchCreate,
 			with(&pb.BatchCreateTxRequest{Requests: many[:1]}, 9), "9", "BatchCreateTxRequest"),
 	}
 }
@@ -305,27 +284,16 @@ func createRefusals() []refusal {
 		noSubmitter(createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "nobody" })),
 		noSubmitter(createTx,
 			c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:1:" + recipient })),
-		refusal{
-			"submitter paused",
-			createTx,
-			c(func(r *pb.CreateTxRequest) { r.Submitter = "paused" }),
-			codes.FailedPrecondition,
-			"SUBMITTER_PAUSED",
-			"",
-			"resume it",
-		},
-		refusal{
-			"submitter protected",
-			createTx,
-			c(func(r *pb.CreateTxRequest) { r.Submitter = "protected" }),
-			codes.FailedPrecondition,
-			"SUBMITTER_PROTECTED",
-			"",
-			"protection 1 (NONCE_USED_ELSEWHERE)",
-		},
+		refusal{"submitter paused", createTx,
+			c(func(r *pb.CreateTxRequest) { r.Submitter = "paused" }), codes.FailedPrecondition,
+			"SUBMITTER_PAUSED", "", "resume it"},
+		refusal{"submitter protected", createTx,
+			c(func(r *pb.CreateTxRequest) { r.Submitter = "protected" }), codes.FailedPrecondition,
+			"SUBMITTER_PROTECTED", "", "protection 1 (NONCE_USED_ELSEWHERE)"},
 		refusal{"key reused", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "used" }),
-			codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "", `request_id "used" of submitter "alice"`},
-		unknown("a field of tomorrow", createTx, with(createBad(func(*pb.CreateTxRequest) {}), 99),
+			codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "",
+			`request_id "used" of submitter "alice"`},
+		unknown("unknown field", createTx, with(createBad(func(*pb.CreateTxRequest) {}), 99),
 			"99", "update the server"),
 	)
 }
@@ -344,18 +312,18 @@ func byID(id string) *pb.GetTxRequest {
 
 func readRefusals(other string) []refusal {
 	return []refusal{
-		bad("nothing named", getTx, &pb.GetTxRequest{}, "key", "set tx_id or request"),
+		bad("no target", getTx, &pb.GetTxRequest{}, "key", "set tx_id or request"),
 		bad("not a UUID", getTx, byID("17"), "tx_id",
 			"valid UUID"),
-		noTx("a UUID of somebody else", getTx, byID(other)),
+		noTx("unknown UUID", getTx, byID(other)),
 		noTx("never created", getTx, byKey("alice", "never")),
 		noSubmitter(getTx, byKey("nobody", "r1")),
 		bad("no request_id", getTx, byKey("alice", ""), "request.request_id", "is missing; set it"),
 		bad("account id mistyped", getTx, byKey("eip155:1:"+mistyped, "r1"), "request.submitter",
 			"EIP-55"),
-		bad("a view that does not exist", getTx, &pb.GetTxRequest{Key: byID(other).Key, View: 9},
+		bad("unknown view", getTx, &pb.GetTxRequest{Key: byID(other).Key, View: 9},
 			"view", "defined enum"),
-		unknown("a field inside", getTx,
+		unknown("unknown field of the key", getTx,
 			&pb.GetTxRequest{Key: &pb.GetTxRequest_Request{Request: with(&pb.RequestKey{}, 5)}},
 			"request.5", "RequestKey"),
 
@@ -363,11 +331,11 @@ func readRefusals(other string) []refusal {
 			"less than or equal to 1000"),
 		bad("page negative", listTxs, &pb.ListTxsRequest{PageSize: -1}, "page_size",
 			"greater than or equal to 0"),
-		bad("state that does not exist", listTxs, &pb.ListTxsRequest{States: []pb.TxState{99}},
+		bad("unknown state", listTxs, &pb.ListTxsRequest{States: []pb.TxState{99}},
 			"states[0]", "defined enum"),
 		bad("state unspecified", listTxs, &pb.ListTxsRequest{States: []pb.TxState{0}}, "states[0]",
 			"must not be unspecified"),
-		bad("token made up", listTxs, &pb.ListTxsRequest{PageToken: "!"}, "page_token",
+		bad("malformed token", listTxs, &pb.ListTxsRequest{PageToken: "!"}, "page_token",
 			"next_page_token"),
 		bad(
 			"token of another filter",
@@ -380,16 +348,18 @@ func readRefusals(other string) []refusal {
 			"different filter",
 		),
 		bad("token of another list", listTxs,
-			&pb.ListTxsRequest{PageToken: pageToken(filterDigest(&pb.ListTxsRequest{}), []byte("bob"))},
+			&pb.ListTxsRequest{
+				PageToken: pageToken(filterDigest(&pb.ListTxsRequest{}), []byte("bob")),
+			},
 			"page_token", "next_page_token"),
 		noSubmitter(listTxs, &pb.ListTxsRequest{Submitter: "nobody"}),
-		bad("a view that does not exist", listTxs, &pb.ListTxsRequest{View: 9}, "view",
+		bad("unknown view", listTxs, &pb.ListTxsRequest{View: 9}, "view",
 			"defined enum"),
-		unknown("a field of tomorrow", listTxs, with(&pb.ListTxsRequest{}, 50), "50",
+		unknown("unknown field", listTxs, with(&pb.ListTxsRequest{}, 50), "50",
 			"ListTxsRequest"),
 		bad("label without a value", listTxs, &pb.ListTxsRequest{Labels: []string{"a=b", "team"}},
 			"labels[1]", `"key=value"`),
-		bad("label asked for twice", listTxs, &pb.ListTxsRequest{Labels: []string{"a=b", "a=c"}},
+		bad("conflicting labels", listTxs, &pb.ListTxsRequest{Labels: []string{"a=b", "a=c"}},
 			"labels[1]", "conflicts"),
 		bad("labels too many", listTxs,
 			&pb.ListTxsRequest{Labels: strings.Split(strings.Repeat("a=b ", 17), " ")[:17]},
@@ -397,7 +367,7 @@ func readRefusals(other string) []refusal {
 		bad("label with a NUL", listTxs, &pb.ListTxsRequest{Labels: []string{"a=\x00"}},
 			"labels[0]", "U+0000"),
 		bad(
-			"a time that is none",
+			"invalid times",
 			listTxs,
 			&pb.ListTxsRequest{
 				CreatedFrom:   &timestamppb.Timestamp{Seconds: 1 << 60},
@@ -430,14 +400,14 @@ func readRefusals(other string) []refusal {
 
 		bad("not a UUID", cancelTx, &pb.CancelTxRequest{TxId: "r1"}, "tx_id",
 			"valid UUID"),
-		noTx("a UUID of somebody else", cancelTx, &pb.CancelTxRequest{TxId: other}),
+		noTx("unknown UUID", cancelTx, &pb.CancelTxRequest{TxId: other}),
 		bad("reason too long", cancelTx,
 			&pb.CancelTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason",
 			"at most 512"),
 		bad("operator too long", cancelTx,
 			&pb.CancelTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator",
 			"at most 128"),
-		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 9), "9",
+		unknown("unknown field", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 9), "9",
 			"CancelTxRequest"),
 
 		bad("not a UUID", speedUpTx, &pb.SpeedUpTxRequest{TxId: "r1"}, "tx_id",
@@ -450,8 +420,8 @@ func readRefusals(other string) []refusal {
 		bad("operator too long", speedUpTx,
 			&pb.SpeedUpTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator",
 			"at most 128"),
-		noTx("a UUID of somebody else", speedUpTx, &pb.SpeedUpTxRequest{TxId: other}),
-		unknown("a field of tomorrow", speedUpTx, with(&pb.SpeedUpTxRequest{TxId: other}, 9), "9",
+		noTx("unknown UUID", speedUpTx, &pb.SpeedUpTxRequest{TxId: other}),
+		unknown("unknown field", speedUpTx, with(&pb.SpeedUpTxRequest{TxId: other}, 9), "9",
 			"SpeedUpTxRequest"),
 	}
 }
@@ -459,21 +429,17 @@ func readRefusals(other string) []refusal {
 func watchRefusals(other string, alien, expired string) []refusal {
 	w := watchBad
 	return []refusal{
-		bad("nothing named", watchTx, &pb.WatchTxRequest{}, "target",
+		bad("no target", watchTx, &pb.WatchTxRequest{}, "target",
 			"set tx_id, submitter, all, request or txs"),
 		bad("not a UUID", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: "1"}},
 			"tx_id", "valid UUID"),
-		noTx("a UUID of somebody else", watchTx,
+		noTx("unknown UUID", watchTx,
 			&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: other}}),
-		noTx(
-			"never created",
-			watchTx,
-			&pb.WatchTxRequest{
-				Target: &pb.WatchTxRequest_Request{
-					Request: &pb.RequestKey{Submitter: "alice", RequestId: "never"},
-				},
+		noTx("never created", watchTx, &pb.WatchTxRequest{
+			Target: &pb.WatchTxRequest_Request{
+				Request: &pb.RequestKey{Submitter: "alice", RequestId: "never"},
 			},
-		),
+		}),
 		noSubmitter(watchTx,
 			&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "nobody"}}),
 		bad("all, until final", watchTx, w(func(r *pb.WatchTxRequest) { r.UntilFinal = true }),
@@ -484,10 +450,10 @@ func watchRefusals(other string, alien, expired string) []refusal {
 		bad("a label without a value", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.Labels = []string{"order"} }), "labels[0]",
 			"key=value"),
-		bad("a label of two lines", watchTx,
+		bad("label with a line break", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b\nc=d"} }), "labels[0]",
 			"U+000A"),
-		bad("two values of a label", watchTx,
+		bad("conflicting labels", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b", "a=c"} }), "labels[1]",
 			"conflicts"),
 		bad(
@@ -511,7 +477,7 @@ func watchRefusals(other string, alien, expired string) []refusal {
 			"resume_token",
 			"different stream",
 		),
-		bad("state that does not exist", watchTx,
+		bad("unknown state", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.States = []pb.TxState{4, 99} }), "states[1]",
 			"defined enum"),
 		bad("state unspecified", watchTx,
@@ -531,29 +497,23 @@ func watchRefusals(other string, alien, expired string) []refusal {
 			"resume_token",
 			"different stream",
 		),
-		bad("token made up", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "what" }),
+		bad("malformed token", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "what" }),
 			"resume_token", "malformed"),
 		bad("token mangled", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "a.what" }),
 			"resume_token", "malformed"),
-		bad("token of no snapshot", watchTx,
+		bad("token without a snapshot", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.ResumeToken = allToken(1, "") }), "resume_token",
 			"malformed"),
-		bad("token of a snapshot that cannot be", watchTx,
+		bad("token with an impossible snapshot", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.ResumeToken = allToken(1, "4294967296:4294967297:") }),
 			"resume_token", "malformed"),
 		bad("token of another stream", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.ResumeToken = alien }), "resume_token",
 			"different stream"),
-		{
-			"token of another epoch",
-			watchTx,
-			w(func(r *pb.WatchTxRequest) { r.ResumeToken = expired }),
-			codes.OutOfRange,
-			"RESUME_TOKEN_EXPIRED",
-			"",
-			"without a token",
-		},
-		unknown("a field of tomorrow", watchTx, w(func(r *pb.WatchTxRequest) { with(r, 77) }), "77",
+		{"token of another epoch", watchTx,
+			w(func(r *pb.WatchTxRequest) { r.ResumeToken = expired }), codes.OutOfRange,
+			"RESUME_TOKEN_EXPIRED", "", "without a token"},
+		unknown("unknown field", watchTx, w(func(r *pb.WatchTxRequest) { with(r, 77) }), "77",
 			"WatchTxRequest"),
 	}
 }
@@ -566,10 +526,10 @@ func submitterRefusals() []refusal {
 			"starting with a letter"),
 		bad("chain 0", register, r(func(r *pb.RegisterSubmitterRequest) { r.ChainId = 0 }),
 			"chain_id", "greater than 0"),
-		bad("chain that nobody serves", register,
+		bad("unconfigured chain", register,
 			r(func(r *pb.RegisterSubmitterRequest) { r.ChainId = 5 }), "chain_id",
 			"31337"),
-		bad("signer that nobody has", register,
+		bad("unconfigured signer", register,
 			r(func(r *pb.RegisterSubmitterRequest) { r.Signer = "hsm" }), "signer",
 			"local"),
 		bad("address malformed", register,
@@ -581,20 +541,20 @@ func submitterRefusals() []refusal {
 		bad("address zero", register,
 			r(func(r *pb.RegisterSubmitterRequest) { r.Address = "0x" + strings.Repeat("0", 40) }),
 			"address", "zero address"),
-		bad("mode of tomorrow", register, r(func(r *pb.RegisterSubmitterRequest) { r.Mode = 7 }),
+		bad("unknown mode", register, r(func(r *pb.RegisterSubmitterRequest) { r.Mode = 7 }),
 			"mode", "defined enum"),
 		bad("start_from a word", register,
 			r(func(r *pb.RegisterSubmitterRequest) { r.StartFrom = "now" }), "start_from",
 			"exact next nonce"),
 		{"name taken", register, r(func(r *pb.RegisterSubmitterRequest) { r.Name = "alice" }),
 			codes.AlreadyExists, "SUBMITTER_EXISTS", "", "different settings"},
-		unknown("a field of tomorrow", register, with(r(func(*pb.RegisterSubmitterRequest) {}), 50),
+		unknown("unknown field", register, with(r(func(*pb.RegisterSubmitterRequest) {}), 50),
 			"50", "RegisterSubmitterRequest"),
-		unknown("a field of tomorrow", listSubs, with(&pb.ListSubmittersRequest{}, 50), "50",
+		unknown("unknown field", listSubs, with(&pb.ListSubmittersRequest{}, 50), "50",
 			"ListSubmittersRequest"),
 		bad("page too large", listSubs, &pb.ListSubmittersRequest{PageSize: 1001}, "page_size",
 			"less than or equal to 1000"),
-		bad("token made up", listSubs, &pb.ListSubmittersRequest{PageToken: "abcdefghijklmn"},
+		bad("malformed token", listSubs, &pb.ListSubmittersRequest{PageToken: "abcdefghijklmn"},
 			"page_token", "next_page_token"),
 		bad(
 			"token of another list",
@@ -654,7 +614,7 @@ func submitterRefusals() []refusal {
 			bad("no submitter", method, ask(""), "submitter", "is missing; set it"),
 			bad("account id mistyped", method, ask("eip155:1:"+mistyped), "submitter", "EIP-55"),
 			noSubmitter(method, ask("nobody")),
-			unknown("a field of tomorrow", method, with(ask("alice"), 50), "50",
+			unknown("unknown field", method, with(ask("alice"), 50), "50",
 				"update the server"),
 		)
 	}
@@ -680,7 +640,7 @@ func updateRefusals() []refusal {
 			u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = nil }), "update_mask",
 			"on_failure, max_fee"),
 		bad(
-			"mask of what is for ever",
+			"mask of an immutable field",
 			updateSub,
 			u(
 				func(r *pb.UpdateSubmitterRequest) {
@@ -690,7 +650,7 @@ func updateRefusals() []refusal {
 			"update_mask",
 			`"signer", which cannot be changed`,
 		),
-		bad("mask of everything", updateSub,
+		bad("wildcard mask", updateSub,
 			u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"*"} }),
 			"update_mask", "on_failure, max_fee"),
 		bad("reason with a line separator", updateSub,
@@ -712,7 +672,7 @@ func updateRefusals() []refusal {
 		bad("operator with a NUL", updateSub,
 			u(func(r *pb.UpdateSubmitterRequest) { r.Operator = "a\x00" }), "operator", "U+0000"),
 		bad(
-			"policy of tomorrow",
+			"unknown policy",
 			updateSub,
 			u(
 				func(r *pb.UpdateSubmitterRequest) {
@@ -727,7 +687,7 @@ func updateRefusals() []refusal {
 			"above 2^256-1"),
 		bad("cap in gwei", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "1.5" }),
 			"max_fee", "whole number of wei"),
-		bad("cap of nothing", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "0" }),
+		bad("cap of zero", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "0" }),
 			"max_fee", "must be above 0"),
 	}
 }
@@ -772,7 +732,7 @@ func decisionRefusals() []refusal {
 			"protection_id", "greater than 0"),
 		bad("no decision", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Decision = 0 }),
 			"decision", "must not be unspecified"),
-		bad("decision of tomorrow", exitProtect,
+		bad("unknown decision", exitProtect,
 			e(func(r *pb.ExitProtectRequest) { r.Decision = 9 }), "decision", "defined enum"),
 		bad("no reason", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Reason = "" }), "reason",
 			"is missing; set it"),
@@ -780,24 +740,11 @@ func decisionRefusals() []refusal {
 			"reason", "must not be blank"),
 		bad("operator with a NUL", exitProtect,
 			e(func(r *pb.ExitProtectRequest) { r.Operator = "a\x00" }), "operator", "U+0000"),
-		{
-			"a protection that never was",
-			exitProtect,
-			e(func(r *pb.ExitProtectRequest) { r.ProtectionId = 2 }),
-			codes.Aborted,
-			"PROTECTION_CHANGED",
-			"",
-			`protection 1 (NONCE_USED_ELSEWHERE)`,
-		},
-		{
-			"an account that never started",
-			exitProtect,
-			e(func(r *pb.ExitProtectRequest) { r.Submitter = "alice" }),
-			codes.Aborted,
-			"PROTECTION_CHANGED",
-			"",
-			"no protection is in force",
-		},
+		{"unknown protection", exitProtect,
+			e(func(r *pb.ExitProtectRequest) { r.ProtectionId = 2 }), codes.Aborted,
+			"PROTECTION_CHANGED", "", `protection 1 (NONCE_USED_ELSEWHERE)`},
+		{"never started", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Submitter = "alice" }),
+			codes.Aborted, "PROTECTION_CHANGED", "", "no protection is in force"},
 
 		bad("not a UUID", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.TxId = "17" }),
 			"tx_id", "valid UUID"),
@@ -809,14 +756,14 @@ func decisionRefusals() []refusal {
 			"reason", "must not be blank"),
 		bad("operator with a NUL", resolveStuck,
 			r(func(r *pb.ResolveStuckRequest) { r.Operator = "a\x00" }), "operator", "U+0000"),
-		noTx("a UUID of somebody else", resolveStuck, r(func(*pb.ResolveStuckRequest) {})),
-		unknown("a field of tomorrow", resolveStuck,
+		noTx("unknown UUID", resolveStuck, r(func(*pb.ResolveStuckRequest) {})),
+		unknown("unknown field", resolveStuck,
 			with(resolveBad(func(*pb.ResolveStuckRequest) {}), 50), "50", "update the server"),
 
 		bad("page too large", listCommands,
 			&pb.ListCommandsRequest{Submitter: "alice", PageSize: 1001}, "page_size",
 			"less than or equal to 1000"),
-		bad("token made up", listCommands,
+		bad("malformed token", listCommands,
 			&pb.ListCommandsRequest{Submitter: "alice", PageToken: "!"}, "page_token",
 			"next_page_token"),
 		bad("token of another submitter", listCommands, &pb.ListCommandsRequest{Submitter: "alice",
@@ -844,14 +791,11 @@ func TestInvalidRequest_Rejected(t *testing.T) {
 	h.register("alice")
 	h.own(h.register("paused")).pause()
 	h.own(h.register("protected")).protect()
-	_, err := n.txs.CreateTx(
-		n.ctx,
-		&pb.CreateTxRequest{
-			Submitter: "alice",
-			RequestId: "used",
-			Payload:   &pb.Payload{To: recipient, Value: "2"},
-		},
-	)
+	_, err := n.txs.CreateTx(n.ctx, &pb.CreateTxRequest{
+		Submitter: "alice",
+		RequestId: "used",
+		Payload:   &pb.Payload{To: recipient, Value: "2"},
+	})
 	h.must(err)
 	tx := n.create("alice", "other").GetTxId()
 	epoch, head, err := h.store.FeedHead(n.ctx)
@@ -875,14 +819,14 @@ func TestInvalidRequest_Rejected(t *testing.T) {
 		t.Run(strings.Split(r.method, "/")[1]+"/"+r.name, func(t *testing.T) { r.check(t, n) })
 	}
 	if after := h.stored(); after != before {
-		t.Errorf("rows before %s, after %s: a refused call left something behind", before, after)
+		t.Errorf("rows before %s, after %s: a rejected call left something behind", before, after)
 	}
 }
 
 func (r refusal) check(t *testing.T, n *node) {
 	s := wantStatus(t, n.call(r.method, r.ask), r.code, r.reason)
 	if !strings.Contains(s.Message(), r.message) {
-		t.Errorf("the message %q does not say %q", s.Message(), r.message)
+		t.Errorf("message %q lacks %q", s.Message(), r.message)
 	}
 	fields := []string{}
 	for _, d := range s.Details() {
@@ -893,7 +837,7 @@ func (r refusal) check(t *testing.T, n *node) {
 		}
 	}
 	if got := strings.Join(fields, " "); r.field != "" && got != r.field {
-		t.Errorf("the fields at fault are %q, want %q", got, r.field)
+		t.Errorf("the violations are of %q, want %q", got, r.field)
 	}
 }
 

@@ -124,13 +124,9 @@ func TestContentType_JSONSpellings_Accepted(t *testing.T) {
 			wantFault(t, s, "Content-Type", "is not supported; send")
 		}
 	}
-	wantFault(
-		t,
-		n.http("POST", "/api/v1/tx", body, "Content-Encoding", "br").wantError(t, 415,
-			codes.InvalidArgument, "INVALID_FIELD"),
-		"Content-Encoding",
-		"not supported; send",
-	)
+	a := n.http("POST", "/api/v1/tx", body, "Content-Encoding", "br")
+	wantFault(t, a.wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD"), "Content-Encoding",
+		"not supported; send")
 }
 
 func TestJSON_TransactionLifecycle(t *testing.T) {
@@ -138,7 +134,8 @@ func TestJSON_TransactionLifecycle(t *testing.T) {
 	h := newHarness(t)
 	h.register("alice")
 	n := h.serve()
-	create := `{"submitter":"alice","requestId":"r 1","payload":{"to":"` + recipient + `","value":"7","data":"AQI=","gasLimit":"50000"},"labels":{"a":"b"}}`
+	create := `{"submitter":"alice","requestId":"r 1","payload":{"to":"` + recipient + `",` +
+		`"value":"7","data":"AQI=","gasLimit":"50000"},"labels":{"a":"b"}}`
 	created := n.http("POST", "/api/v1/tx", create)
 	created.want(t, http.StatusAccepted, "created", "true", "tx.state", "TX_STATE_QUEUED",
 		"tx.payload.gasLimit", "50000", "tx.labels.a", "b", "tx.retrySafe", "false")
@@ -157,7 +154,8 @@ func TestJSON_TransactionLifecycle(t *testing.T) {
 		n.http("GET", "/api/v1/tx/by-request?"+query, "").want(t, http.StatusOK, "tx.txId", id)
 	}
 	list := n.http("GET",
-		"/api/v1/tx?submitter=alice&labels=a%3Db&states=TX_STATE_QUEUED&page_size=5&created_from=2020-01-01T00:00:00Z",
+		"/api/v1/tx?submitter=alice&labels=a%3Db&states=TX_STATE_QUEUED&page_size=5&"+
+			"created_from=2020-01-01T00:00:00Z",
 		"")
 	if list.want(t, http.StatusOK); !bytes.Contains(list.body, []byte(id)) {
 		t.Errorf("listed %s", list.body)
@@ -199,12 +197,11 @@ func TestJSON_SubmitterOperations(t *testing.T) {
 		http.StatusOK, "submitter.maxFee", "7")
 	// a request that follows the remedy must be accepted
 	for _, mask := range []string{"maxfee", "max_fee"} {
-		received := n.http("PATCH", "/api/v1/submitters/bob", `{"updateMask":"`+mask+`"}`).wantError(t,
-			http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
-		if message := received.Message(); !strings.Contains(message,
-			"onFailure,maxFee") &&
-			!strings.Contains(message, "docs/openapi.yaml says how") {
-			t.Errorf("a mask of %s is answered %q", mask, message)
+		a := n.http("PATCH", "/api/v1/submitters/bob", `{"updateMask":"`+mask+`"}`)
+		s := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+		if message := s.Message(); !strings.Contains(message, "onFailure,maxFee") &&
+			!strings.Contains(message, "docs/openapi.yaml") {
+			t.Errorf("a mask of %s returns %q", mask, message)
 		}
 	}
 	n.http("POST", "/api/v1/submitters/bob/pause", `{"reason":"audit"}`).want(t, http.StatusOK,
@@ -290,12 +287,8 @@ func TestJSON_Errors_StatusWithReason(t *testing.T) {
 	n.http("GET", "/api/v1/nothing", "").wantError(t, 404, codes.Unimplemented, "UNKNOWN_METHOD")
 	n.http("DELETE", "/api/v1/tx", "").wantError(t, 405, codes.Unimplemented, "UNKNOWN_METHOD")
 	n.http("POST", "/api/v1/tx", "a=b", "Content-Type",
-		"application/x-www-form-urlencoded").wantError(
-		t,
-		415,
-		codes.InvalidArgument,
-		"INVALID_FIELD",
-	)
+		"application/x-www-form-urlencoded").wantError(t, 415,
+		codes.InvalidArgument, "INVALID_FIELD")
 	post(`{"requestId":"`+strings.Repeat("a", 10<<20)+`"}`).wantError(t, 413, codes.InvalidArgument,
 		"PAYLOAD_TOO_LARGE")
 	for _, path := range []string{"tx?submitter=%ff", "tx?%ff=a", "submitters/%ff",
@@ -368,7 +361,8 @@ func TestWatch_Lines(t *testing.T) {
 	for path, snapshots := range map[string]bool{
 		"/api/v1/tx/" + id + "/events?until_final=true&heartbeat=20s":                false,
 		"/api/v1/tx/by-request/events?submitter=alice&request_id=r1&untilFinal=true": false,
-		"/api/v1/submitters/alice/events":                                            true, "/api/v1/events": true,
+		"/api/v1/submitters/alice/events":                                            true,
+		"/api/v1/events":                                                             true,
 	} {
 		l := n.stream(path)
 		if l.code != 200 || l.kind != "application/x-ndjson" {
@@ -377,7 +371,7 @@ func TestWatch_Lines(t *testing.T) {
 		first := l.message() // before anything more has happened
 		if got := first.GetEvent().GetSeq() == 1 || first.GetSnapshot().GetTxId() == id; !got ||
 			(first.GetSnapshot() != nil) != snapshots {
-			t.Errorf("%s begins with %v", path, first)
+			t.Errorf("%s starts with %v", path, first)
 		}
 		l.body.Close()
 	}
@@ -396,25 +390,26 @@ func TestWatch_Lines(t *testing.T) {
 		}
 	}
 	if line, more := l.next(); more {
-		t.Errorf("after the final event comes %q", line)
+		t.Errorf("after the final event: %q", line)
 	}
 	labelled := n.stream("/api/v1/submitters/alice/events?labels=a%3Db&labels=c%3Dd")
 	if m := labelled.message(); m.GetHeartbeat() == nil {
-		t.Errorf("a watch of labels that nothing has begins with %v", m)
+		t.Errorf("a watch of labels that nothing has starts with %v", m)
 	}
 	stating := n.stream(
 		"/api/v1/tx/" + id +
 			"/events?until_final=true&states=TX_STATE_QUEUED&states=TX_STATE_ALLOCATED")
 	for seq := range uint64(2) {
 		if m := stating.message(); m.GetEvent().GetSeq() != seq+1 {
-			t.Errorf("a watch of states tells %v", m)
+			t.Errorf("a watch of states returns %v", m)
 		}
 	}
 	if line, more := stating.next(); more {
-		t.Errorf("a watch of states goes on with %q", line)
+		t.Errorf("a watch of states continues with %q", line)
 	}
-	if none := n.stream("/api/v1/tx/" + id + "/events?until_final=true&states=TX_STATE_STUCK"); none.code != http.StatusNoContent {
-		t.Errorf("a watch that has nothing to tell answers %d", none.code)
+	none := n.stream("/api/v1/tx/" + id + "/events?until_final=true&states=TX_STATE_STUCK")
+	if none.code != http.StatusNoContent {
+		t.Errorf("a watch without matching events returns %d", none.code)
 	}
 	resumed := n.stream("/api/v1/tx/" + id + "/events?until_final=true&resume_token=" + token)
 	if m := resumed.message(); m.GetEvent().GetSeq() != 4 {
@@ -455,12 +450,13 @@ func TestWatch_ServerSentEvents(t *testing.T) {
 	if seen != 5 {
 		t.Errorf("%d events, want 5", seen)
 	}
-	if refused := n.stream(path, "Accept", "application/json, text/event-stream;q=0"); refused.kind != "application/x-ndjson" {
-		t.Errorf("who refuses server-sent events gets %s", refused.kind)
+	refused := n.stream(path, "Accept", "application/json, text/event-stream;q=0")
+	if refused.kind != "application/x-ndjson" {
+		t.Errorf("a client that rejects server-sent events receives %s", refused.kind)
 	}
-	if again := n.stream(path, "Accept", "text/event-stream", "Last-Event-ID", last); again.code != http.StatusNoContent {
-		t.Errorf("a browser that has seen all is answered %d, and comes again and again",
-			again.code)
+	again := n.stream(path, "Accept", "text/event-stream", "Last-Event-ID", last)
+	if again.code != http.StatusNoContent {
+		t.Errorf("resumed after the last event: %d, so browsers reconnect forever", again.code)
 	}
 }
 

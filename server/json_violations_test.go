@@ -28,11 +28,12 @@ func wantFault(t testing.TB, s *grpcstatus.Status, field, message string) {
 			}
 		}
 	}
-	t.Errorf("%v: no fault of %s that says %q", s.Proto(), field, message)
+	t.Errorf("%v: no violation of %s with %q", s.Proto(), field, message)
 }
 
 func withData(id, data string) string {
-	return `{"submitter":"alice","requestId":"` + id + `","payload":{"to":"` + recipient + `","data":"` + data + `"}}`
+	return `{"submitter":"alice","requestId":"` + id + `",` +
+		`"payload":{"to":"` + recipient + `","data":"` + data + `"}}`
 }
 
 // badBytes are values that protojson accepts, most of them as other bytes than intended.
@@ -41,7 +42,10 @@ var badBytes = map[string]string{
 	"0x": "looks like hex", "0xAbCdEf0123": "looks like hex", "0xd09de08": "looks like hex",
 	"a9059cbb" + strings.Repeat("0", 128): "looks like hex",
 	"6080604052348015600e575f5ffd5b50":    "looks like hex",
-	`\u0030xd09de08a`:                     "looks like hex", "AQJ=": "encoder", "AQJ": "encoder", "AR": "encoder", "AR==": "encoder", "-_9": "encoder", "AQI==": "encoder", "AQ=": "encoder", "A": "encoder", "A Q=": "encoder", "-/8=": "encoder",
+	`\u0030xd09de08a`:                     "looks like hex",
+
+	"AQJ=": "encoder", "AQJ": "encoder", "AR": "encoder", "AR==": "encoder", "-_9": "encoder",
+	"AQI==": "encoder", "AQ=": "encoder", "A": "encoder", "A Q=": "encoder", "-/8=": "encoder",
 }
 
 func TestBytes_Hex_Rejected(t *testing.T) {
@@ -50,31 +54,19 @@ func TestBytes_Hex_Rejected(t *testing.T) {
 	h.register("alice")
 	n := h.serve()
 	for data, message := range badBytes {
-		wantFault(
-			t,
-			n.http("POST", "/api/v1/tx", withData("r", data)).wantError(t, 400,
-				codes.InvalidArgument, "INVALID_FIELD"),
-			"payload.data",
-			message,
-		)
-		wantFault(
-			t,
-			n.http("POST", "/api/v1/tx/batch",
-				`{"requests":[`+withData("a", "AQI=")+`,`+withData("b", data)+`]}`).wantError(
-				t,
-				400,
-				codes.InvalidArgument,
-				"INVALID_FIELD",
-			),
-			"requests[1].payload.data",
-			message,
-		)
-		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, withData("r", data)); a.code != 400 ||
-			a.field(t, "code") != "invalid_argument" ||
+		s := n.http("POST", "/api/v1/tx", withData("r", data)).wantError(t, 400,
+			codes.InvalidArgument, "INVALID_FIELD")
+		wantFault(t, s, "payload.data", message)
+		batch := `{"requests":[` + withData("a", "AQI=") + `,` + withData("b", data) + `]}`
+		s = n.http("POST", "/api/v1/tx/batch", batch).wantError(t, 400, codes.InvalidArgument,
+			"INVALID_FIELD")
+		wantFault(t, s, "requests[1].payload.data", message)
+		a := n.http("POST", pb.TxService_CreateTx_FullMethodName, withData("r", data))
+		if a.code != 400 || a.field(t, "code") != "invalid_argument" ||
 			!strings.Contains(a.field(t, "message"), message) {
 			t.Errorf("Connect: %s: %d %s", data, a.code, a.body)
 		}
-		a := n.http("POST", pb.TxService_CreateTx_FullMethodName, framed(withData("r", data)),
+		a = n.http("POST", pb.TxService_CreateTx_FullMethodName, framed(withData("r", data)),
 			"Content-Type", "application/grpc-web+json")
 		if received := strings.ToLower(fmt.Sprint(a.header, string(a.body))); !strings.Contains(
 			strings.ReplaceAll(received, " ", ""), "grpc-status:3") &&
@@ -83,11 +75,11 @@ func TestBytes_Hex_Rejected(t *testing.T) {
 		}
 	}
 	if rows := h.count("managed_tx"); rows != 0 {
-		t.Errorf("%d transactions of bytes that nobody meant", rows)
+		t.Errorf("%d transactions with misread bytes", rows)
 	}
 }
 
-// framed is a message as gRPC-Web has it.
+// framed returns a message in a gRPC-Web frame.
 func framed(text string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(text)))) + text
 }
@@ -99,7 +91,8 @@ func TestBytes_Base64Variants_Accepted(t *testing.T) {
 	n := h.serve()
 	i := 0
 	for data, want := range map[string]string{
-		"AQI=": "0102", "AQI": "0102", "AQ==": "01", "AQ": "01", "AQID": "010203", "-_8=": "fbff", "-_8": "fbff", "+/8=": "fbff", "+/8": "fbff", `+\/8`: "fbff",
+		"AQI=": "0102", "AQI": "0102", "AQ==": "01", "AQ": "01", "AQID": "010203",
+		"-_8=": "fbff", "-_8": "fbff", "+/8=": "fbff", "+/8": "fbff", `+\/8`: "fbff",
 		strings.Repeat("A", 64):                    strings.Repeat("00", 48),
 		"a9059cbbAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA": "6bdd39f5c6db" + strings.Repeat("00", 24),
 		"6080604052348015600e575f5ffd":             "eb4f34eb4e34e76df8f34d79eb4d1ee7be5fe5f7dd",
@@ -136,35 +129,49 @@ func TestJSON_InvalidValue_FieldAndRemedy(t *testing.T) {
 		{"tx", in(`"value":1.5`), "INVALID_FIELD", "payload.value", "a decimal string of wei"},
 		{"tx", in(`"value":1`), "INVALID_FIELD", "payload.value", "a decimal string of wei"},
 		{"tx", in(`"to":7`), "INVALID_FIELD", "payload.to", "in quotes"},
-		{"tx", in(`"nonce":1`), "UNKNOWN_FIELD", "payload.nonce", "Fencepost assigns the nonce; remove"},
+		{"tx", in(`"nonce":1`),
+			"UNKNOWN_FIELD", "payload.nonce", "Fencepost assigns the nonce; remove"},
 		{"tx", in(`"from":"0x"`), "UNKNOWN_FIELD", "payload.from", "the sender is the submitter"},
 		{"tx", in(`"gas":"1"`), "UNKNOWN_FIELD", "payload.gas", "update the server"},
-		{"tx", `{"terms":{"maxFee":1.5}}`, "INVALID_FIELD", "terms.max_fee", "a decimal string of wei"},
+		{"tx", `{"terms":{"maxFee":1.5}}`,
+			"INVALID_FIELD", "terms.max_fee", "a decimal string of wei"},
 		{"tx", `{"labels":{"a":1}}`, "INVALID_FIELD", `labels["a"]`, "in quotes"},
 		{"tx", `{"labels":{"a" : null}}`, "INVALID_FIELD", `labels["a"]`, "must not be null"},
 		{"tx/batch", `{"requests":[{}, null]}`, "INVALID_FIELD", "requests[1]", "must not be null"},
-		{"tx/batch", `{"requests":[{},` + in(`"nonce":"1"`) + `]}`, "UNKNOWN_FIELD", "requests[1].payload.nonce", "Fencepost assigns the nonce"},
-		{"submitters/alice/exit-protect", `{"decision":"STOP"}`, "INVALID_FIELD", "decision", "must be one of PROTECTION_DECISION_"},
-		{"tx", in(`"gasLimit":"lots"`), "INVALID_FIELD", "payload.gas_limit", "must be a whole number, from 0 to 18446744073709551615"},
+		{"tx/batch", `{"requests":[{},` + in(`"nonce":"1"`) + `]}`,
+			"UNKNOWN_FIELD", "requests[1].payload.nonce", "Fencepost assigns the nonce"},
+		{"submitters/alice/exit-protect", `{"decision":"STOP"}`,
+			"INVALID_FIELD", "decision", "must be one of PROTECTION_DECISION_"},
+		{"tx", in(`"gasLimit":"lots"`),
+			"INVALID_FIELD", "payload.gas_limit", "from 0 to 18446744073709551615"},
 		{"tx", in(`"gasLimit":-1`), "INVALID_FIELD", "payload.gas_limit", "must be a whole number"},
-		{"tx", in(`"gasLimit":true`), "INVALID_FIELD", "payload.gas_limit", "must be a whole number"},
-		{"tx", in(`"gasLimit":{"a":1}`), "INVALID_FIELD", "payload.gas_limit", "must be a whole number"},
-		{"tx", in(`"gasLimit":"18446744073709551616"`), "INVALID_FIELD", "payload.gas_limit", "must be a whole number"},
+		{"tx", in(`"gasLimit":true`),
+			"INVALID_FIELD", "payload.gas_limit", "must be a whole number"},
+		{"tx", in(`"gasLimit":{"a":1}`),
+			"INVALID_FIELD", "payload.gas_limit", "must be a whole number"},
+		{"tx", in(`"gasLimit":"18446744073709551616"`),
+			"INVALID_FIELD", "payload.gas_limit", "must be a whole number"},
 		{"tx", in(`"data":7`), "INVALID_FIELD", "payload.data", "base64"},
 		{"tx", in(`"data":["AA=="]`), "INVALID_FIELD", "payload.data", "base64"},
 		{"tx", in(`"to":["0x"]`), "INVALID_FIELD", "payload.to", "in quotes"},
-		{"tx", `{"terms":{"notAfter":7}}`, "INVALID_FIELD", "terms.not_after", "must be a time like 2026-01-02T15:04:05Z"},
-		{"tx", `{"terms":{"notAfter":"tomorrow"}}`, "INVALID_FIELD", "terms.not_after", "must be a time like 2026-01-02T15:04:05Z"},
-		{"tx", `{"terms":{"notAfter":{"seconds":1}}}`, "INVALID_FIELD", "terms.not_after", "must be a time like"},
-		{"tx", `{"terms":{"cancelLate":"yes"}}`, "INVALID_FIELD", "terms.cancel_late", "must be true or false"},
+		{"tx", `{"terms":{"notAfter":7}}`,
+			"INVALID_FIELD", "terms.not_after", "must be a time like 2026-01-02T15:04:05Z"},
+		{"tx", `{"terms":{"notAfter":"tomorrow"}}`,
+			"INVALID_FIELD", "terms.not_after", "must be a time like 2026-01-02T15:04:05Z"},
+		{"tx", `{"terms":{"notAfter":{"seconds":1}}}`,
+			"INVALID_FIELD", "terms.not_after", "must be a time like"},
+		{"tx", `{"terms":{"cancelLate":"yes"}}`,
+			"INVALID_FIELD", "terms.cancel_late", "must be true or false"},
 		{"tx", `{"terms":{"speed":true}}`, "INVALID_FIELD", "terms.speed", "must be one of "},
 		{"tx", `{"terms":{"speed":1.5}}`, "INVALID_FIELD", "terms.speed", "must be one of "},
 		{"tx", `{"payload":7}`, "INVALID_FIELD", "payload", "must be an object"},
 		{"tx", `{"labels":["a"]}`, "INVALID_FIELD", "labels", "must be an object"},
 		{"tx/batch", `{"requests":{}}`, "INVALID_FIELD", "requests", "must be a list"},
-		{"tx/batch", `{"requests":[{},` + in(`"gasLimit":"lots"`) + `]}`, "INVALID_FIELD", "requests[1].payload.gas_limit", "must be a whole number"},
+		{"tx/batch", `{"requests":[{},` + in(`"gasLimit":"lots"`) + `]}`,
+			"INVALID_FIELD", "requests[1].payload.gas_limit", "must be a whole number"},
 		{"tx", `[]`, "INVALID_FIELD", "request", "is not the JSON of its message"},
-		{"tx", `{"payload":[` + strings.Repeat("[", 20_000), "INVALID_FIELD", "payload", "must be an object"},
+		{"tx", `{"payload":[` + strings.Repeat("[", 20_000),
+			"INVALID_FIELD", "payload", "must be an object"},
 	} {
 		s := n.http("POST", "/api/v1/"+c.path, c.body).wantError(t, 400, codes.InvalidArgument,
 			c.reason)
@@ -184,13 +191,9 @@ func TestQuery_InvalidValue_FieldAndAllowedValues(t *testing.T) {
 	}
 	for path, fault := range map[string]string{"tx?page_size=x": "page_size",
 		"tx?created_from=x": "created_from", "tx?view=x": "view"} {
-		wantFault(
-			t,
-			n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument,
-				"INVALID_FIELD"),
-			fault,
-			"",
-		)
+		s := n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument,
+			"INVALID_FIELD")
+		wantFault(t, s, fault, "")
 	}
 	for path, allowed := range map[string]string{"tx": "GET, POST", "events": "GET",
 		"tx/00000000-0000-4000-8000-000000000000/cancel": "POST"} {
@@ -200,7 +203,7 @@ func TestQuery_InvalidValue_FieldAndAllowedValues(t *testing.T) {
 			strings.ReplaceAll(allowed, ", ", " or "); a.header.Get(
 			"Allow") != allowed ||
 			s.Message() != message {
-			t.Errorf("DELETE %s: Allow is %q, and it says %q", path, a.header.Get("Allow"),
+			t.Errorf("DELETE %s: Allow is %q, message %q", path, a.header.Get("Allow"),
 				s.Message())
 		}
 	}
@@ -210,16 +213,21 @@ func TestUnknownField_Typo_NearestSuggested(t *testing.T) {
 	t.Parallel()
 	n := newHarness(t).serve()
 	for body, want := range map[string]string{
-		`{"submiter":"alice"}`: "did you mean \"submitter\"?", `{"Submitter":"alice"}`: "did you mean \"submitter\"?", `{"request_ids":"r"}`: "did you mean \"requestId\"?",
-		`{"payload":{"dta":""}}`: "did you mean \"data\"?", `{"payload":{"gasLmiit":"1"}}`: "did you mean \"gasLimit\"?",
-		`{"submissions":"alice"}`: "", `{"x":1}`: "", `{"":1}`: "", `{"payload":{"on":""}}`: "", `{"é":1}`: "", `{"` + strings.Repeat("submitter", 1000) + `":1}`: "",
+		`{"submiter":"alice"}`:         "did you mean \"submitter\"?",
+		`{"Submitter":"alice"}`:        "did you mean \"submitter\"?",
+		`{"request_ids":"r"}`:          "did you mean \"requestId\"?",
+		`{"payload":{"dta":""}}`:       "did you mean \"data\"?",
+		`{"payload":{"gasLmiit":"1"}}`: "did you mean \"gasLimit\"?",
+		`{"submissions":"alice"}`:      "", `{"x":1}`: "", `{"":1}`: "",
+		`{"payload":{"on":""}}`: "", `{"é":1}`: "",
+		`{"` + strings.Repeat("submitter", 1000) + `":1}`: "",
 	} {
 		s := n.http("POST", "/api/v1/tx", body).wantError(t, 400, codes.InvalidArgument,
 			"UNKNOWN_FIELD")
 		if message := s.Message(); want == "" && strings.Contains(message, "mean") ||
 			!strings.Contains(message, want) ||
 			!strings.Contains(message, "knows no such field there; remove it") {
-			t.Errorf("%s: it says %q, want %q", body, message, want)
+			t.Errorf("%s: message %q, want %q", body, message, want)
 		}
 	}
 }

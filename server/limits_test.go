@@ -99,16 +99,16 @@ func TestQueue_Full_RetryableError(t *testing.T) {
 	_, err := n.txs.CreateTx(h.ctx, createRequest("alice", "r3", "1"))
 	s := wantStatus(t, err, codes.ResourceExhausted, "QUEUE_FULL")
 	wantRetry(t, s, time.Second, 45*time.Second)
-	for _, part := range []string{`submitter "alice"`, "3 transactions", "queue.max_per_submitter"} {
+	for _, part := range []string{`"alice"`, "3 transactions", "queue.max_per_submitter"} {
 		if !strings.Contains(s.Message(), part) {
-			t.Errorf("%q does not say %q", s.Message(), part)
+			t.Errorf("%q lacks %q", s.Message(), part)
 		}
 	}
 	if again := n.create("alice", "r0"); again.GetTxId() != first {
-		t.Errorf("what was accepted is now %v", again)
+		t.Errorf("the accepted transaction is now %v", again)
 	}
-	results := n.batch(createRequest("alice", "r1", "1"), createRequest("alice", "r4", "1"), createRequest("bob", "b1", "1"),
-		createRequest("alice", "r5", "1"))
+	results := n.batch(createRequest("alice", "r1", "1"), createRequest("alice", "r4", "1"),
+		createRequest("bob", "b1", "1"), createRequest("alice", "r5", "1"))
 	for i, r := range results {
 		if refused := i%2 == 1; refused != (r.GetError() != nil) || r.GetCreated() != (i == 2) {
 			t.Errorf("of a batch, %d: %v", i, r)
@@ -124,19 +124,15 @@ func TestQueue_Full_RetryableError(t *testing.T) {
 		seconds > 45 {
 		t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
 	}
-	n.http("POST", "/api/v1/tx",
-		`{"submitter": "alice", "request_id": "r0", "payload": {"to": "`+recipient+`", "value": "1"}}`).want(
-		t,
-		http.StatusOK,
-		"tx.txId",
-		first,
-	)
+	known := `{"submitter":"alice","requestId":"r0",` +
+		`"payload":{"to":"` + recipient + `","value":"1"}}`
+	n.http("POST", "/api/v1/tx", known).want(t, http.StatusOK, "tx.txId", first)
 	if got := refusals(t, reader, "QUEUE_FULL"); got != 4 {
-		t.Errorf("%d refusals are counted, want 4", got)
+		t.Errorf("%d refusals counted, want 4", got)
 	}
 	_, err = h.store.CancelQueued(h.ctx, txID(t, first))
 	h.must(err)
-	h.eventually("there is room again", func() bool {
+	h.eventually("a call is accepted again", func() bool {
 		r, err := n.txs.CreateTx(h.ctx, createRequest("alice", "r3", "1"))
 		return err == nil && r.GetCreated()
 	})
@@ -151,7 +147,7 @@ func TestQueue_LedgerFull_ErrorNamesSetting(t *testing.T) {
 	_, err := n.txs.CreateTx(h.ctx, createRequest("alice", "r1", "1"))
 	if s := wantStatus(t, err, codes.ResourceExhausted, "QUEUE_FULL"); !strings.Contains(
 		s.Message(), "queue.max_total") {
-		t.Errorf("it says %q", s.Message())
+		t.Errorf("message %q", s.Message())
 	}
 }
 
@@ -161,7 +157,11 @@ func TestQueue_BurstAtTwoNodes_LimitKept(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	const limit, callers, each = 320, 64, 15
+	const (
+		limit   = 320
+		callers = 64
+		each    = 15
+	)
 	var nodes []*node
 	for _, name := range []string{"b", "c"} {
 		nodes = append(nodes, h.serve(func(o *Options) { o.Store = h.bounded(name, limit, 0) }))
@@ -190,9 +190,9 @@ func TestQueue_BurstAtTwoNodes_LimitKept(t *testing.T) {
 		t.Fatalf("%d are accepted, %d rows, want %d to %d", n, h.count("managed_tx"), limit, most)
 	}
 	for i, request := range slices.Concat(accepted[:10], accepted[len(accepted)-10:]) {
-		if r, err := nodes[i%2].txs.CreateTx(h.ctx, createRequest("alice", request, "1")); err != nil ||
-			r.GetCreated() {
-			t.Errorf("%s, which was accepted: %v, %v", request, r, err)
+		r, err := nodes[i%2].txs.CreateTx(h.ctx, createRequest("alice", request, "1"))
+		if err != nil || r.GetCreated() {
+			t.Errorf("accepted request %s: %v, %v", request, r, err)
 		}
 	}
 }
@@ -204,7 +204,8 @@ type blockingStore struct {
 	release chan struct{}
 }
 
-func (b blockingStore) Submitter(ctx context.Context, id txn.SubmitterID) (store.SubmitterInfo, error) {
+func (b blockingStore) Submitter(ctx context.Context,
+	id txn.SubmitterID) (store.SubmitterInfo, error) {
 	b.called <- struct{}{}
 	select {
 	case <-b.release:
@@ -244,7 +245,7 @@ func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
 	if !strings.HasPrefix(s.Message(), "node: ") ||
 		!strings.Contains(s.Message(), "grpc.max_calls") {
-		t.Errorf("it says %q", s.Message())
+		t.Errorf("message %q", s.Message())
 	}
 	a := n.http("POST", "/api/v1/tx",
 		`{"submitter": "alice", "request_id": "r", "payload": {"to": "`+recipient+`"}}`)
@@ -265,24 +266,24 @@ func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 		}
 	}
 	if got := refusals(t, reader, "NODE_BUSY"); got != 4 {
-		t.Errorf("%d refusals are counted, want 4", got)
+		t.Errorf("%d refusals counted, want 4", got)
 	}
-	if r, err := healthpb.NewHealthClient(n.conn).Check(h.ctx, &healthpb.HealthCheckRequest{}); err != nil ||
-		r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		t.Errorf("health: %v, %v", r, err)
+	health, err := healthpb.NewHealthClient(n.conn).Check(h.ctx, &healthpb.HealthCheckRequest{})
+	if err != nil || health.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("health: %v, %v", health, err)
 	}
 
 	goAway()
 	if err := <-ended; !isCode(err, codes.Canceled) {
 		t.Fatal(err)
 	}
-	h.eventually("a call is taken again", func() bool {
+	h.eventually("a call is accepted again", func() bool {
 		_, err := n.txs.CreateTx(h.ctx, createRequest("alice", "r", "1"))
 		return err == nil
 	})
 	close(blocked.release)
 	h.must(<-ended)
-	h.eventually("all calls have left", func() bool { return n.server.limiter.Calls() == 0 })
+	h.eventually("all calls have ended", func() bool { return n.server.limiter.Calls() == 0 })
 	if _, err := n.txs.ListTxs(h.ctx, &pb.ListTxsRequest{}); err != nil {
 		t.Errorf("a heavy call, alone: %v", err)
 	}
@@ -307,7 +308,7 @@ func TestCalls_Unauthenticated_NotCounted(t *testing.T) {
 	}
 	known := metadata.AppendToOutgoingContext(h.ctx, "authorization", "Bearer a-token-of-alice")
 	begin(known)
-	h.eventually("the call that is begun takes its room",
+	h.eventually("the opened call takes its slot",
 		func() bool { return n.server.limiter.Calls() == 1 })
 	_, err := n.subs.GetSubmitter(known, &pb.GetSubmitterRequest{Submitter: "alice"})
 	wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
@@ -326,8 +327,7 @@ func TestCalls_Heavy_CountMore(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"list": func() error { _, err := n.txs.ListTxs(h.ctx, &pb.ListTxsRequest{}); return err },
 		"batch": func() error {
-			_, err := n.txs.BatchCreateTx(h.ctx,
-				&pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{createRequest("alice", "r", "1")}})
+			_, err := n.txs.BatchCreateTx(h.ctx, batchOf(createRequest("alice", "r", "1")))
 			return err
 		},
 	} {
@@ -363,11 +363,11 @@ func TestWatches_TooManyAtOnce_Rejected(t *testing.T) {
 	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, 5*time.Second, 7500*time.Millisecond)
 	if !strings.Contains(s.Message(), "watch.max_streams") {
-		t.Errorf("it says %q", s.Message())
+		t.Errorf("message %q", s.Message())
 	}
 	n.http("GET", "/api/v1/submitters/alice/events", "").wantError(t, http.StatusTooManyRequests,
 		codes.ResourceExhausted, "NODE_BUSY")
-	n.create("alice", "calls are none of that")
+	n.create("alice", "unary calls are not limited")
 	cancel()
 	h.eventually("a watch is served again", func() bool {
 		again, err := n.txs.WatchTx(h.ctx, watchAll())
@@ -398,12 +398,8 @@ func TestCreate_TooManyDatabaseOperations_WholeCallRejected(t *testing.T) {
 	_, err := n.txs.CreateTx(h.ctx, createRequest("alice", "r", "1"))
 	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY"), time.Second,
 		1500*time.Millisecond)
-	_, err = n.txs.BatchCreateTx(
-		h.ctx,
-		&pb.BatchCreateTxRequest{
-			Requests: []*pb.CreateTxRequest{createRequest("alice", "r", "1"), createRequest("alice", "s", "1")},
-		},
-	)
+	_, err = n.txs.BatchCreateTx(h.ctx,
+		batchOf(createRequest("alice", "r", "1"), createRequest("alice", "s", "1")))
 	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY"), time.Second,
 		1500*time.Millisecond)
 }

@@ -108,15 +108,12 @@ func selectors(texts []string) (labels map[string]string, found []status.Violati
 	for i, text := range texts {
 		key, value, _ := strings.Cut(text, "=")
 		if other, twice := labels[key]; twice && other != value {
-			found = append(
-				found,
-				status.Violation{
-					Field: fmt.Sprintf("labels[%d]", i),
-					Message: fmt.Sprintf(
-						"conflicts with an earlier value of %q; set one value for each key",
-						key),
-				},
-			)
+			found = append(found, status.Violation{
+				Field: fmt.Sprintf("labels[%d]", i),
+				Message: fmt.Sprintf(
+					"conflicts with an earlier value of %q; set one value for each key",
+					key),
+			})
 		}
 		if labels == nil {
 			labels = map[string]string{}
@@ -139,13 +136,10 @@ func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
 		switch {
 		case bound.of == nil:
 		case bound.of.CheckValid() != nil:
-			found = append(
-				found,
-				status.Violation{
-					Field:   field,
-					Message: "must be within years 1 to 9999, with nanos from 0 to 999999999",
-				},
-			)
+			found = append(found, status.Violation{
+				Field:   field,
+				Message: "must be within years 1 to 9999, with nanos from 0 to 999999999",
+			})
 		default:
 			*bound.to = bound.of.AsTime()
 		}

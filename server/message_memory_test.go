@@ -28,7 +28,7 @@ func TestCodec_Marshal_BufferFitsMessage(t *testing.T) {
 		}
 		text, err := contract.NewCodec().Marshal(message)
 		if err != nil || !bytes.Equal(text.Materialize(), want) {
-			t.Errorf("%d bytes come back as %d (%v)", len(want), text.Len(), err)
+			t.Errorf("%d bytes are marshalled as %d (%v)", len(want), text.Len(), err)
 		}
 		held := 0
 		for _, part := range text {

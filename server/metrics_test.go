@@ -64,25 +64,19 @@ func TestMetrics_ClientWrites_CountedAndLogged(t *testing.T) {
 	h.register("alice")
 	first := n.create("alice", "r1")
 	n.create("alice", "r1")
-	wantStatus(t, n.call(createTx, createRequest("nobody", "r1", "0")), codes.NotFound, "SUBMITTER_NOT_FOUND")
-	wantStatus(t, n.call(createTx, createRequest("alice", "", "0")), codes.InvalidArgument, "INVALID_FIELD")
-	second := n.batch(createRequest("alice", "r2", "0"), createRequest("alice", "r1", "77"), createRequest("alice", "", "0"),
-		createRequest("alice", "r2", "0"))[0].GetTx()
+	wantStatus(t, n.call(createTx, createRequest("nobody", "r1", "0")), codes.NotFound,
+		"SUBMITTER_NOT_FOUND")
+	wantStatus(t, n.call(createTx, createRequest("alice", "", "0")), codes.InvalidArgument,
+		"INVALID_FIELD")
+	second := n.batch(createRequest("alice", "r2", "0"), createRequest("alice", "r1", "77"),
+		createRequest("alice", "", "0"), createRequest("alice", "r2", "0"))[0].GetTx()
 	cancelled, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: second.GetTxId()})
 	h.must(err)
 	proxy.setDown(true)
-	wantStatus(t, n.call(createTx, createRequest("alice", "r3", "0")), codes.Unavailable, "STORE_UNAVAILABLE")
-	wantStatus(
-		t,
-		n.call(
-			batchCreate,
-			&pb.BatchCreateTxRequest{
-				Requests: []*pb.CreateTxRequest{createRequest("alice", "r3", "0"), createRequest("alice", "r4", "0")},
-			},
-		),
-		codes.Unavailable,
-		"STORE_UNAVAILABLE",
-	)
+	wantStatus(t, n.call(createTx, createRequest("alice", "r3", "0")), codes.Unavailable,
+		"STORE_UNAVAILABLE")
+	two := batchOf(createRequest("alice", "r3", "0"), createRequest("alice", "r4", "0"))
+	wantStatus(t, n.call(batchCreate, two), codes.Unavailable, "STORE_UNAVAILABLE")
 	want := map[string]int64{"created": 2, "repeated": 2, "refused": 4, "unavailable": 3}
 	h.eventually("all are counted",
 		func() bool {

@@ -108,7 +108,7 @@ func TestOpenAPI_Watch_Described(t *testing.T) {
 			}
 			for name := range got {
 				if !fields[name] {
-					t.Errorf("%s answers %s, of which %q is not described (%v)", path, line, name,
+					t.Errorf("%s returns %s, in which %q is not described (%v)", path, line, name,
 						fields)
 				}
 			}
@@ -119,6 +119,6 @@ func TestOpenAPI_Watch_Described(t *testing.T) {
 		}
 	}
 	if watches != 6 {
-		t.Errorf("%d paths looked at, want 6", watches)
+		t.Errorf("%d paths checked, want 6", watches)
 	}
 }

@@ -14,14 +14,14 @@ import (
 )
 
 // A cancellation of a queued transaction, which needs no owner, is recorded only if it has an
-// operator or a reason.
+// operator, a reason or a caller.
 func TestListCommands_OperatorAndReason_Recorded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
 	n := h.serve()
-	quiet, queued, taken := n.create("alice", "r1").GetTxId(), n.create("alice",
-		"r2").GetTxId(), n.create("alice", "r3").GetTxId()
+	quiet := n.create("alice", "r1").GetTxId()
+	queued, taken := n.create("alice", "r2").GetTxId(), n.create("alice", "r3").GetTxId()
 	o.allocate(txID(t, taken))
 	o.runDecisions(at(0))
 	for _, c := range []*pb.CancelTxRequest{
@@ -57,7 +57,9 @@ func TestListCommands_OperatorAndReason_Recorded(t *testing.T) {
 		)
 	}
 	want := []string{
-		`CANCEL ` + queued + ` "not needed" by ann: APPLIED`, `CANCEL ` + taken + ` "wrong amount" by cat: APPLIED`, `PAUSE  "moving funds" by dan: APPLIED`,
+		`CANCEL ` + queued + ` "not needed" by ann: APPLIED`,
+		`CANCEL ` + taken + ` "wrong amount" by cat: APPLIED`,
+		`PAUSE  "moving funds" by dan: APPLIED`,
 		`RESUME  "moved" by eve: APPLIED`, `UPDATE  "too dear" by fay: APPLIED`,
 	}
 	if !slices.Equal(received, want) {
@@ -114,15 +116,12 @@ func TestLog_Decision_NamesCaller(t *testing.T) {
 		Operator: "root",
 	})
 	h.must(err)
-	_, err = n.subs.RegisterSubmitter(
-		ctx,
-		&pb.RegisterSubmitterRequest{
-			Name:    "dora",
-			ChainId: uint64(chainID),
-			Address: recipient,
-			Signer:  "local",
-		},
-	)
+	_, err = n.subs.RegisterSubmitter(ctx, &pb.RegisterSubmitterRequest{
+		Name:    "dora",
+		ChainId: uint64(chainID),
+		Address: recipient,
+		Signer:  "local",
+	})
 	h.must(err)
 	commands, err := n.subs.ListCommands(ctx, &pb.ListCommandsRequest{Submitter: "alice"})
 	h.must(err)
@@ -134,11 +133,15 @@ func TestLog_Decision_NamesCaller(t *testing.T) {
 				c.GetOperator())
 		}
 	}
+	accepted := func(kind string, fields ...string) string {
+		return fmt.Sprintf(`msg="command accepted" submitter_id=%d kind=%s action="" %s `+
+			`operator=root caller=ivo`, o.id, kind, strings.Join(fields, " "))
+	}
 	for _, want := range []string{
-		fmt.Sprintf(`msg="command accepted" submitter_id=%d kind=CANCEL action="" command_id=%d tx_id=%s operator=root caller=ivo`, o.id, of["CANCEL"+id], id),
-		fmt.Sprintf(`msg="command accepted" submitter_id=%d kind=CANCEL action="" tx_id=%s operator=root caller=ivo`, o.id, queued),
-		fmt.Sprintf(`msg="command accepted" submitter_id=%d kind=PAUSE action="" command_id=%d operator=root caller=ivo`, o.id, of["PAUSE"]),
-		fmt.Sprintf(`msg="command accepted" submitter_id=%d kind=UPDATE action="" command_id=%d operator=root caller=ivo`, o.id, of["UPDATE"]),
+		accepted("CANCEL", fmt.Sprint("command_id=", of["CANCEL"+id]), "tx_id="+id),
+		accepted("CANCEL", "tx_id="+queued),
+		accepted("PAUSE", fmt.Sprint("command_id=", of["PAUSE"])),
+		accepted("UPDATE", fmt.Sprint("command_id=", of["UPDATE"])),
 		`msg="submitter registered" submitter=dora submitter_id=`,
 	} {
 		if got := strings.Count(log.String(), want); got != 1 {

@@ -110,7 +110,7 @@ func TestDatabase_Silent_TreatedAsDown(t *testing.T) {
 	for _, want := range lifecycle[1:] {
 		m, err := stream.Recv()
 		if h.must(err); m.GetEvent().GetKind() != want {
-			t.Errorf("when the database speaks again the stream tells %v, want %v", m, want)
+			t.Errorf("after the database responds again: %v, want %v", m, want)
 		}
 	}
 }
@@ -140,7 +140,8 @@ func TestRestore_OldTokens_Expired(t *testing.T) {
 	epoch, _, err := h.store.FeedHead(h.ctx)
 	h.must(err)
 	ask := watchID(id)
-	ask.ResumeToken = feed.TxToken(epoch, feed.Target{Tx: txID(t, id)}, 2) // there is only one event
+	// There is only one event.
+	ask.ResumeToken = feed.TxToken(epoch, feed.Target{Tx: txID(t, id)}, 2)
 	wantStatus(t, n.call(watchTx, ask), codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 }
 
@@ -177,14 +178,14 @@ func TestWatch_ShortOutage_NothingLost(t *testing.T) {
 	for i := range 5 {
 		m, err := late.Recv()
 		if h.must(err); m.GetEvent().GetKind() != lifecycle[i] {
-			t.Errorf("the stream that began in the outage tells %v", m)
+			t.Errorf("the stream that started in the outage returns %v", m)
 		}
 	}
 	for _, stream := range []pb.TxService_WatchTxClient{many, one} {
 		for _, want := range lifecycle[1:] {
 			m, err := stream.Recv()
 			if h.must(err); m.GetEvent().GetKind() != want {
-				t.Errorf("after the outage comes %v, want %v", m, want)
+				t.Errorf("after the outage: %v, want %v", m, want)
 			}
 		}
 	}

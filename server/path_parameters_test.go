@@ -19,7 +19,11 @@ func TestBody_ConflictsWithPath_Rejected(t *testing.T) {
 	n := h.serve()
 	a, b := n.create("alice", "r").GetTxId(), n.create("bob", "r").GetTxId()
 	cancel := "/api/v1/tx/" + a + "/cancel"
-	for query, body := range map[string]string{"": `{"txId":"` + b + `"}`, "?": `{"tx_id":"` + b + `","reason":"r"}`, "?reason=r": `{"reason":"another"}`} {
+	for query, body := range map[string]string{
+		"":          `{"txId":"` + b + `"}`,
+		"?":         `{"tx_id":"` + b + `","reason":"r"}`,
+		"?reason=r": `{"reason":"another"}`,
+	} {
 		n.http("POST", cancel+query, body).wantError(t, http.StatusBadRequest,
 			codes.InvalidArgument, "INVALID_FIELD")
 	}
@@ -32,12 +36,8 @@ func TestBody_ConflictsWithPath_Rejected(t *testing.T) {
 		http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
 	wantFault(t, s, "tx_id", `is "`+a+`" in the path and "`+b+`" in the body`)
 	s = n.http("PATCH", "/api/v1/submitters/eip155:31337:0xa",
-		`{"submitter":"bob","update_mask":"max_fee"}`).wantError(
-		t,
-		http.StatusBadRequest,
-		codes.InvalidArgument,
-		"INVALID_FIELD",
-	)
+		`{"submitter":"bob","update_mask":"max_fee"}`).wantError(t, http.StatusBadRequest,
+		codes.InvalidArgument, "INVALID_FIELD")
 	wantFault(t, s, "submitter", `is "eip155:31337:0xa" in the path and "bob" in the body`)
 	for _, id := range []string{a, b} {
 		n.http("GET", "/api/v1/tx/"+id, "").want(t, http.StatusOK, "tx.state", "TX_STATE_QUEUED")
@@ -64,7 +64,7 @@ func TestPath_Unknown_QueryIgnored(t *testing.T) {
 		s := n.http(method, "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").wantError(t,
 			http.StatusMethodNotAllowed, codes.Unimplemented, "UNKNOWN_METHOD")
 		if !strings.Contains(s.Message(), "this path takes GET") {
-			t.Errorf("%s: it says %q", method, s.Message())
+			t.Errorf("%s: message %q", method, s.Message())
 		}
 	}
 }

@@ -19,8 +19,8 @@ func TestWatchPath_Escaped_Unescaped(t *testing.T) {
 	id := n.create("alice", "r").GetTxId()
 	_, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: id})
 	h.must(err)
-	if a := n.http("GET", "/api/v1/t%78/"+id+"/%65vents?until_final=true", ""); a.code != http.StatusOK ||
-		bytes.Count(a.body, []byte(`"event":`)) != 2 {
+	a := n.http("GET", "/api/v1/t%78/"+id+"/%65vents?until_final=true", "")
+	if a.code != http.StatusOK || bytes.Count(a.body, []byte(`"event":`)) != 2 {
 		t.Errorf("an escaped letter: %d %s", a.code, a.body)
 	}
 	n.http("GET", "/api/v1/submitters/alice%2Fbob/events", "").wantError(t, http.StatusNotFound,
@@ -66,7 +66,8 @@ func TestQuery_ConflictsWithPathOrBody_Rejected(t *testing.T) {
 		"/api/v1/tx/" + a + "/cancel?tx_id=" + b:       "{}",
 		"/api/v1/submitters/alice/pause?submitter=bob": "{}", "/api/v1/tx/" + a +
 			"/cancel?reason=x": "",
-		"/api/v1/tx?payload.value=7": `{"submitter":"alice","requestId":"r2","payload":{"to":"` + recipient + `"}}`,
+		"/api/v1/tx?payload.value=7": `{"submitter":"alice","requestId":"r2",` +
+			`"payload":{"to":"` + recipient + `"}}`,
 	} {
 		n.http("POST", path, body).wantError(t, http.StatusBadRequest, codes.InvalidArgument,
 			"INVALID_FIELD")

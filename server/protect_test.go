@@ -114,31 +114,27 @@ func (o *owner) loseNonce(id txn.TxID) {
 		Kind:    txn.EventStuck,
 		Next:    tx.Status,
 	}
-	w.Next.State, w.Next.Sub, w.Next.Version, w.Next.Reason = txn.Stuck, txn.None, tx.Version+1,
-		txn.ReasonNonceElsewhere
-	o.commit(
-		txn.Change{
-			Protect: &txn.Protection{
-				Expect:   o.next,
-				Reason:   txn.ReasonNonceElsewhere,
-				Evidence: "seen twice",
-			},
-			Writes: []txn.Write{w},
+	w.Next.State, w.Next.Sub = txn.Stuck, txn.None
+	w.Next.Version = tx.Version + 1
+	w.Next.Reason = txn.ReasonNonceElsewhere
+	o.commit(txn.Change{
+		Protect: &txn.Protection{
+			Expect:   o.next,
+			Reason:   txn.ReasonNonceElsewhere,
+			Evidence: "seen twice",
 		},
-	)
+		Writes: []txn.Write{w},
+	})
 }
 
 func (n *node) exit(protection int64, decision pb.ProtectionDecision) (*pb.Submitter, error) {
-	r, err := n.subs.ExitProtect(
-		n.ctx,
-		&pb.ExitProtectRequest{
-			Submitter:    "alice",
-			ProtectionId: protection,
-			Decision:     decision,
-			Reason:       "looked",
-			Operator:     "ops",
-		},
-	)
+	r, err := n.subs.ExitProtect(n.ctx, &pb.ExitProtectRequest{
+		Submitter:    "alice",
+		ProtectionId: protection,
+		Decision:     decision,
+		Reason:       "looked",
+		Operator:     "ops",
+	})
 	return r.GetSubmitter(), err
 }
 
@@ -157,14 +153,11 @@ func (n *node) submitter() *pb.Submitter {
 
 func (n *node) protect() *pb.Protection {
 	n.t.Helper()
-	r, err := n.subs.ProtectSubmitter(
-		n.ctx,
-		&pb.ProtectSubmitterRequest{
-			Submitter: "alice",
-			Reason:    "key may have leaked",
-			Operator:  "ops",
-		},
-	)
+	r, err := n.subs.ProtectSubmitter(n.ctx, &pb.ProtectSubmitterRequest{
+		Submitter: "alice",
+		Reason:    "key may have leaked",
+		Operator:  "ops",
+	})
 	n.must(err)
 	return r.GetSubmitter().GetProtection()
 }
@@ -188,9 +181,9 @@ func TestProtect_ThenResume_RepeatsAddNoCommand(t *testing.T) {
 	_, err := n.txs.CreateTx(h.ctx,
 		&pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload()})
 	s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PROTECTED")
-	for _, message := range []string{"protection 1 (BY_OPERATOR)", `"fencepost submitter show alice"`} {
-		if !strings.Contains(s.Message(), message) {
-			t.Errorf("%q is not in %q", message, s.Message())
+	for _, part := range []string{"protection 1 (BY_OPERATOR)", "fencepost submitter show alice"} {
+		if !strings.Contains(s.Message(), part) {
+			t.Errorf("%q lacks %q", s.Message(), part)
 		}
 	}
 	if again := n.create("alice", "r0").GetTxId(); again != before {
@@ -237,8 +230,8 @@ func TestExitProtect_EvidenceDecides_RejectedOrAligned(t *testing.T) {
 		align:  `submitter "alice": the account is not settled`,
 	} {
 		_, err := n.exit(1, decision)
-		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.HasPrefix(
-			s.Message(), message) {
+		s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
+		if !strings.HasPrefix(s.Message(), message) {
 			t.Errorf("%v: %q, want %q", decision, s.Message(), message)
 		}
 	}
@@ -345,15 +338,13 @@ func TestProtect_AutomaticProtectionInForce_Replaced(t *testing.T) {
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
 	n := h.serve()
-	o.commit(
-		txn.Change{
-			Protect: &txn.Protection{
-				Expect:   o.next,
-				Reason:   txn.ReasonReorgedFinal,
-				Evidence: "block 7",
-			},
+	o.commit(txn.Change{
+		Protect: &txn.Protection{
+			Expect:   o.next,
+			Reason:   txn.ReasonReorgedFinal,
+			Evidence: "block 7",
 		},
-	)
+	})
 	o.runDecisions(at(0))
 	if p := n.protect(); p.GetProtectionId() != 2 || p.GetReason() != txn.ProtectByOperator {
 		t.Errorf("protected: %v", p)
@@ -492,7 +483,7 @@ func TestResolveStuck_ConcurrentFail_BothOK(t *testing.T) {
 		}
 	}
 	if refused != 1 {
-		t.Errorf("%d were refused, want the one who decided otherwise", refused)
+		t.Errorf("%d rejected, want only the different decision", refused)
 	}
 }
 
@@ -522,7 +513,7 @@ func TestExitProtect_Concurrent_BothOK(t *testing.T) {
 		}
 	}
 	if refused != 1 {
-		t.Errorf("%d were refused, want the one who decided otherwise", refused)
+		t.Errorf("%d rejected, want only the different decision", refused)
 	}
 	// The first command ended it, not the newest.
 	_, err := n.exit(1, resume)

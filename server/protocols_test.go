@@ -94,19 +94,10 @@ func TestOrigin_NotAllowed_Rejected(t *testing.T) {
 	closed.http("GET", "/api/v1/events", "", "Origin", "https://evil.example").wantError(t, 403,
 		codes.PermissionDenied, "PERMISSION_DENIED")
 	closed.http("POST", pb.TxService_CreateTx_FullMethodName, body, "Origin",
-		"https://evil.example").wantError(
-		t,
-		403,
-		codes.PermissionDenied,
-		"PERMISSION_DENIED",
-	)
+		"https://evil.example").wantError(t, 403, codes.PermissionDenied, "PERMISSION_DENIED")
 	closed.http("OPTIONS", "/api/v1/tx", "", "Origin", "https://evil.example",
-		"Access-Control-Request-Method", "POST").wantError(
-		t,
-		403,
-		codes.PermissionDenied,
-		"PERMISSION_DENIED",
-	)
+		"Access-Control-Request-Method", "POST").wantError(t, 403,
+		codes.PermissionDenied, "PERMISSION_DENIED")
 	if rows := h.count("managed_tx"); rows != 0 {
 		t.Errorf("a page of another site created %d transactions", rows)
 	}

@@ -41,11 +41,11 @@ func TestCompressedBody_ExpandsBeyondLimit_Rejected(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		if used := after.TotalAlloc - before.TotalAlloc; used > mebibytes<<20/2 ||
 			a.code < http.StatusBadRequest {
-			t.Errorf("%s: a body of %d bytes costs %d MiB, and is answered %d %s", path,
+			t.Errorf("%s: a body of %d bytes costs %d MiB and returns %d %s", path,
 				packed.Len(), used>>20, a.code, a.body)
 		}
 		if !strings.HasPrefix(path, "/api/") && !a.hasReason("PAYLOAD_TOO_LARGE") {
-			t.Errorf("%s: answered %d %s", path, a.code, a.body)
+			t.Errorf("%s: %d %s", path, a.code, a.body)
 		}
 		if strings.HasPrefix(path, "/api/") {
 			a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument,
@@ -97,7 +97,7 @@ func TestUpload_Slow_TimesOut(t *testing.T) {
 		if a := n.readResponse(n.upload(path, kind)); path == "/api/v1/tx" {
 			a.wantError(t, http.StatusRequestTimeout, codes.DeadlineExceeded, "BODY_LATE")
 		} else if !a.hasReason("BODY_LATE") {
-			t.Errorf("%s: a body that is late is answered %d %s", path, a.code, a.body)
+			t.Errorf("%s: a late body returns %d %s", path, a.code, a.body)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestUpload_Unauthenticated_RejectedBeforeBody(t *testing.T) {
 		body, err := io.ReadAll(r.Body)
 		h.must(err)
 		if !strings.Contains(strings.ToLower(string(body)), "unauthenticated") {
-			t.Errorf("%s: a stranger is answered %d %s", path, r.StatusCode, body)
+			t.Errorf("%s: an unauthenticated client receives %d %s", path, r.StatusCode, body)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestConnection_Silent_Closed(t *testing.T) {
 	defer conn.Close()
 	conn.SetReadDeadline(time.Now().Add(testTimeout))
 	if read, err := io.ReadAll(conn); err != nil || len(read) != 0 {
-		t.Errorf("a silent connection is told %q, and ends with %v", read, err)
+		t.Errorf("a silent connection receives %q and ends with %v", read, err)
 	}
 }
 
@@ -175,14 +175,14 @@ func TestHeaders_TooLarge_Rejected(t *testing.T) {
 		_, err := n.subs.ListSubmitters(metadata.AppendToOutgoingContext(h.ctx, "long", long),
 			&pb.ListSubmittersRequest{})
 		if (err == nil) != fits {
-			t.Errorf("over gRPC a head of %d bytes is answered %v", size, err)
+			t.Errorf("over gRPC, headers of %d bytes return %v", size, err)
 		}
 		r, err := http.DefaultClient.Do(n.request("GET", "/api/v1/submitters", "", "Long", long))
-		if err == nil { // else the node hung up before all of it was sent
+		if err == nil { // otherwise the node closed the connection early
 			r.Body.Close()
 		}
 		if answered := err == nil && r.StatusCode == http.StatusOK; answered != fits {
-			t.Errorf("over HTTP a head of %d bytes is answered: %v", size, answered)
+			t.Errorf("over HTTP, headers of %d bytes are accepted: %v", size, answered)
 		}
 	}
 }

@@ -54,28 +54,22 @@ func (s *submitterService) registration(
 			Message: "must not be the zero address; use the address of the sending account"})
 	}
 	if !s.known.chain(out.Chain) {
-		found = append(
-			found,
-			status.Violation{
-				Field: "chain_id",
-				Message: fmt.Sprintf(
-					"is not a configured chain (configured: %s); "+
-						"correct it, or add the chain to the node configuration",
-					listed(s.known.chains)),
-			},
-		)
+		found = append(found, status.Violation{
+			Field: "chain_id",
+			Message: fmt.Sprintf(
+				"is not a configured chain (configured: %s); "+
+					"correct it, or add the chain to the node configuration",
+				listed(s.known.chains)),
+		})
 	}
 	if !s.known.signer(out.Signer) {
-		found = append(
-			found,
-			status.Violation{
-				Field: "signer",
-				Message: fmt.Sprintf(
-					"is not a configured signer (configured: %s); "+
-						"correct it, or add the signer to the node configuration",
-					listed(s.known.signers)),
-			},
-		)
+		found = append(found, status.Violation{
+			Field: "signer",
+			Message: fmt.Sprintf(
+				"is not a configured signer (configured: %s); "+
+					"correct it, or add the signer to the node configuration",
+				listed(s.known.signers)),
+		})
 	}
 	if len(found) > 0 {
 		return out, status.Invalid(found...)

@@ -49,16 +49,16 @@ func TestDecode_MalformedMessage_Rejected(t *testing.T) {
 		n.must(stream.SendMsg(request))
 		n.must(stream.CloseSend())
 		wantStatus(t, stream.RecvMsg(&emptypb.Empty{}), codes.InvalidArgument, "INVALID_FIELD")
-		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, raw, "Content-Type",
-			"application/proto", "Connect-Protocol-Version", "1"); a.code != http.StatusBadRequest ||
-			!a.hasReason("INVALID_FIELD") {
-			t.Errorf("%s over Connect is answered %d %s", name, a.code, a.body)
+		a := n.http("POST", pb.TxService_CreateTx_FullMethodName, raw, "Content-Type",
+			"application/proto", "Connect-Protocol-Version", "1")
+		if a.code != http.StatusBadRequest || !a.hasReason("INVALID_FIELD") {
+			t.Errorf("%s over Connect: %d %s", name, a.code, a.body)
 		}
 	}
 	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "{", "Connect-Protocol-Version",
 		"1"); a.code != http.StatusBadRequest ||
 		!a.hasReason("INVALID_FIELD") {
-		t.Errorf("half an object over Connect is answered %d %s", a.code, a.body)
+		t.Errorf("half an object over Connect returns %d %s", a.code, a.body)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestBody_TooLarge_Rejected(t *testing.T) {
 				a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument,
 					"PAYLOAD_TOO_LARGE")
 			} else if a.code != http.StatusBadRequest || !a.hasReason("PAYLOAD_TOO_LARGE") {
-				t.Errorf("%s (size told: %v): answered %d %s", path, sized, a.code, a.body)
+				t.Errorf("%s (with length: %v): %d %s", path, sized, a.code, a.body)
 			}
 		}
 	}
@@ -129,19 +129,14 @@ func TestBody_LargeOutsideBatch_Rejected(t *testing.T) {
 	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, packed.String(),
 		"Content-Encoding", "gzip"); !a.hasReason(
 		"PAYLOAD_TOO_LARGE") {
-		t.Errorf("a packed call that is too large is answered %d %s", a.code, a.body)
+		t.Errorf("a compressed call that is too large returns %d %s", a.code, a.body)
 	}
 	n.http("POST", "/api/v1/tx/batch", strings.Repeat(" ", limit)+`{"requests":[`+one+`]}`).want(t,
 		http.StatusOK)
 	// longer than the base64 of the largest payload
 	most := strings.Repeat("AQID", n.server.limits.PayloadBytes/2)
-	n.http("POST", "/api/v1/tx",
-		`{"submitter":"alice","requestId":"r2","payload":{"to":"`+recipient+`","data":"`+most+`"}}`).
+	n.http("POST", "/api/v1/tx", withData("r2", most)).
 		wantError(t, http.StatusBadRequest, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
 	fits := base64.StdEncoding.EncodeToString(make([]byte, n.server.limits.PayloadBytes))
-	n.http("POST", "/api/v1/tx",
-		`{"submitter":"alice","requestId":"r3","payload":{"to":"`+recipient+`","data":"`+fits+`"}}`).want(
-		t,
-		http.StatusAccepted,
-	)
+	n.http("POST", "/api/v1/tx", withData("r3", fits)).want(t, http.StatusAccepted)
 }

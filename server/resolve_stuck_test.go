@@ -26,7 +26,7 @@ func TestResolveStuck_VersionChanged_Rejected(t *testing.T) {
 		ExpectVersion: n.submitter().GetBlocking().GetVersion(),
 	}
 	if ask.GetExpectVersion() != uint64(o.read(txID(t, id)).Version) {
-		t.Fatalf("what blocks is shown with version %d", ask.GetExpectVersion())
+		t.Fatalf("the blocking transaction has version %d", ask.GetExpectVersion())
 	}
 	answer := make(chan error, 1)
 	go func() {
@@ -78,15 +78,12 @@ func TestResolveStuck_RepeatedAfterRequeue_NotConfused(t *testing.T) {
 		n := h.serve()
 		id := n.create("alice", "r1").GetTxId()
 		ask := func(expect int64) error {
-			_, err := n.subs.ResolveStuck(
-				h.ctx,
-				&pb.ResolveStuckRequest{
-					TxId:          id,
-					Decision:      requeue,
-					Reason:        "looked",
-					ExpectVersion: uint64(expect),
-				},
-			)
+			_, err := n.subs.ResolveStuck(h.ctx, &pb.ResolveStuckRequest{
+				TxId:          id,
+				Decision:      requeue,
+				Reason:        "looked",
+				ExpectVersion: uint64(expect),
+			})
 			return err
 		}
 		o.allocate(txID(t, id))
@@ -98,11 +95,9 @@ func TestResolveStuck_RepeatedAfterRequeue_NotConfused(t *testing.T) {
 		end := o.runDecisions(at(1))
 		h.must(ask(first))
 		end()
-		o.commit(
-			txn.Change{
-				Unprotect: &txn.Unprotection{ID: 1, Expect: o.next, To: o.next, Reason: "x"},
-			},
-		)
+		o.commit(txn.Change{
+			Unprotect: &txn.Unprotection{ID: 1, Expect: o.next, To: o.next, Reason: "x"},
+		})
 		o.allocate(txID(t, id))
 		o.loseNonce(txID(t, id))
 		looked := o.read(txID(t, id)).Version
@@ -139,7 +134,8 @@ func TestResolveStuck_OtherDecision_Rejected(t *testing.T) {
 		txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: o.next, To: o.next, Reason: "x"}})
 	o.allocate(txID(t, other))
 	o.move(txID(t, other), txn.EventFailed, txn.Failed, func(s *txn.Status) {
-		s.Executed, s.Released, s.Reason = txn.No, true, txn.ReasonNonceElsewhere
+		s.Executed, s.Released = txn.No, true
+		s.Reason = txn.ReasonNonceElsewhere
 	})
 	for _, c := range []struct {
 		id       string

@@ -40,18 +40,15 @@ type row struct {
 func byName(method, who, path string, ask func(string) proto.Message) []row {
 	return []row{
 		{method, who, path, func(a rightsTarget) proto.Message { return ask(a.name) }, false},
-		{
-			method,
-			who,
-			strings.ReplaceAll(path, "NAME", "ACCOUNT"),
-			func(a rightsTarget) proto.Message { return ask(a.account) },
-			false,
-		},
+		{method, who, strings.ReplaceAll(path, "NAME", "ACCOUNT"),
+			func(a rightsTarget) proto.Message { return ask(a.account) }, false},
 	}
 }
 
 func byTx(method, who, path string, ask func(string) proto.Message) []row {
-	return []row{{method, who, path, func(a rightsTarget) proto.Message { return ask(a.tx) }, false}}
+	return []row{
+		{method, who, path, func(a rightsTarget) proto.Message { return ask(a.tx) }, false},
+	}
 }
 
 func free(method, who, path string, ask proto.Message) []row {
@@ -59,8 +56,11 @@ func free(method, who, path string, ask proto.Message) []row {
 }
 
 const (
-	caller, operator, operatorOfAll = "caller", "operator", "operator of all"
-	why                             = "a test"
+	caller        = "caller"
+	operator      = "operator"
+	operatorOfAll = "operator of all"
+
+	why = "a test"
 )
 
 func key(name, request string) *pb.RequestKey {
@@ -81,20 +81,10 @@ func rows() []row {
 		}),
 		byTx(getTx, caller, "GET /api/v1/tx/TX", func(id string) proto.Message { return byID(id) }),
 		[]row{
-			{
-				getTx,
-				caller,
-				"GET /api/v1/tx/by-request?submitter=NAME&request_id=REQUEST",
-				func(a rightsTarget) proto.Message { return byKey(a.name, a.request) },
-				false,
-			},
-			{
-				getTx,
-				caller,
-				"GET /api/v1/tx/by-request?submitter=ACCOUNT&request_id=REQUEST",
-				func(a rightsTarget) proto.Message { return byKey(a.account, a.request) },
-				false,
-			},
+			{getTx, caller, "GET /api/v1/tx/by-request?submitter=NAME&request_id=REQUEST",
+				func(a rightsTarget) proto.Message { return byKey(a.name, a.request) }, false},
+			{getTx, caller, "GET /api/v1/tx/by-request?submitter=ACCOUNT&request_id=REQUEST",
+				func(a rightsTarget) proto.Message { return byKey(a.account, a.request) }, false},
 		},
 		free(listTxs, caller, "GET /api/v1/tx", &pb.ListTxsRequest{}),
 		byName(listTxs, caller, "GET /api/v1/tx?submitter=NAME",
@@ -128,7 +118,8 @@ func rows() []row {
 		free(listSubs, caller, "GET /api/v1/submitters", &pb.ListSubmittersRequest{}),
 		byName(listCommands, caller, "GET /api/v1/submitters/NAME/commands",
 			func(s string) proto.Message { return &pb.ListCommandsRequest{Submitter: s} }),
-		[]row{{register, operatorOfAll, "POST /api/v1/submitters", func(a rightsTarget) proto.Message {
+		[]row{{register, operatorOfAll, "POST /api/v1/submitters", func(
+			a rightsTarget) proto.Message {
 			_, address, _, _ := txn.ParseAccountID(a.account)
 			return &pb.RegisterSubmitterRequest{
 				Name:    a.name,
@@ -269,15 +260,12 @@ func TestRights(t *testing.T) {
 		}
 	}
 	ctx := all.in(h.ctx)
-	info, err := n.subs.RegisterSubmitter(
-		ctx,
-		&pb.RegisterSubmitterRequest{
-			Name:    "dora",
-			ChainId: uint64(chainID),
-			Address: recipient,
-			Signer:  "local",
-		},
-	)
+	info, err := n.subs.RegisterSubmitter(ctx, &pb.RegisterSubmitterRequest{
+		Name:    "dora",
+		ChainId: uint64(chainID),
+		Address: recipient,
+		Signer:  "local",
+	})
 	if err != nil || !info.GetCreated() {
 		t.Errorf("an operator of all registers: %v, %v", info, err)
 	}
@@ -341,21 +329,21 @@ func (n *node) checkRow(t *testing.T, r role, row row, accounts map[string]right
 			text := strings.NewReplacer(a.name, "NAME", a.account, "ACCOUNT", a.tx, "TX").Replace(
 				s.Message())
 			if denied && !strings.Contains(text, "; ") {
-				t.Errorf("of %s over %s: there is no remedy in %q", name, protocol, text)
+				t.Errorf("of %s over %s: no remedy in %q", name, protocol, text)
 			}
 			received[name] = append(received[name], fmt.Sprint(denied, s.Code() == want, text))
 		}
 	}
 	if slices.Sort(received["bob"]); r.may(row.who, false, row.free) == codes.PermissionDenied {
 		if slices.Sort(received["carol"]); !slices.Equal(received["bob"], received["carol"]) {
-			t.Errorf("what there is is told as %q, what there is not as %q", received["bob"],
+			t.Errorf("existing: %q, unknown: %q", received["bob"],
 				received["carol"])
 		}
 	}
 }
 
-// overGRPC makes the call and returns its status: for a batch that of the first request, for a
-// stream OK after the first message.
+// overGRPC makes the call and returns its status: for a batch the status of the first
+// request, for a stream OK after its first message.
 func (n *node) overGRPC(t *testing.T, r role, row row, a rightsTarget) *grpcstatus.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(r.in(n.ctx), testTimeout)
@@ -445,15 +433,12 @@ func TestRights_ListsAndWatches_OwnAccountsOnly(t *testing.T) {
 	n := h.serve(func(o *Options) { o.Callers = append(callersOf(roles), few, none) })
 	all, ctx := roles[len(roles)-1].in(h.ctx), role{token: few.Tokens[0]}.in(h.ctx)
 	create := func(name string) string {
-		r, err := n.txs.CreateTx(
-			all,
-			&pb.CreateTxRequest{
-				Submitter: name,
-				RequestId: rand(),
-				Payload:   payload(),
-				Labels:    map[string]string{"a": "b"},
-			},
-		)
+		r, err := n.txs.CreateTx(all, &pb.CreateTxRequest{
+			Submitter: name,
+			RequestId: rand(),
+			Payload:   payload(),
+			Labels:    map[string]string{"a": "b"},
+		})
 		h.must(err)
 		return r.GetTx().GetTxId()
 	}
@@ -476,14 +461,14 @@ func TestRights_ListsAndWatches_OwnAccountsOnly(t *testing.T) {
 	mine = append(mine, create("late"))
 	m, err := stream.Recv()
 	if h.must(err); m.GetEvent().GetTxId() != mine[2] {
-		t.Errorf("told %v", m)
+		t.Errorf("received %v", m)
 	}
 	ask := watchAll()
 	ask.ResumeToken = first.GetResumeToken()
 	resumed, err := n.txs.WatchTx(ctx, ask)
 	h.must(err)
 	if m, err = resumed.Recv(); err != nil || m.GetEvent().GetTxId() != mine[2] {
-		t.Errorf("resumed it tells %v: %v", m, err)
+		t.Errorf("resumed: %v: %v", m, err)
 	}
 	for _, labels := range [][]string{nil, {"a=b"}} {
 		got, token := []string{}, ""
@@ -514,7 +499,7 @@ func TestRights_ListsAndWatches_OwnAccountsOnly(t *testing.T) {
 	}
 	page, err := n.txs.ListTxs(role{token: none.Tokens[0]}.in(h.ctx), &pb.ListTxsRequest{})
 	if h.must(err); len(page.GetTxs()) != 0 {
-		t.Errorf("who has no account lists %v", page)
+		t.Errorf("a caller without accounts lists %v", page)
 	}
 }
 
@@ -524,16 +509,13 @@ func TestRights_Batch_PerRequest(t *testing.T) {
 	h.register("alice")
 	h.register("bob")
 	n := h.serve(func(o *Options) { o.Callers = callersOf(roles) })
-	r, err := n.txs.BatchCreateTx(
-		roles[2].in(h.ctx),
-		&pb.BatchCreateTxRequest{
-			Requests: []*pb.CreateTxRequest{
-				createFor("bob"),
-				createFor("alice"),
-				createFor("carol"),
-			},
+	r, err := n.txs.BatchCreateTx(roles[2].in(h.ctx), &pb.BatchCreateTxRequest{
+		Requests: []*pb.CreateTxRequest{
+			createFor("bob"),
+			createFor("alice"),
+			createFor("carol"),
 		},
-	)
+	})
 	h.must(err)
 	for i, want := range []codes.Code{codes.PermissionDenied, codes.OK, codes.PermissionDenied} {
 		if got := codes.Code(r.GetResults()[i].GetError().GetCode()); got != want {

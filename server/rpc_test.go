@@ -40,14 +40,14 @@ func TestCreateTx_SameKeyManyClients_OneTransaction(t *testing.T) {
 		if r.GetTx().GetTxId() != responses[0].GetTx().GetTxId() ||
 			r.GetTx().GetRequestId() != "r1" ||
 			r.GetTx().GetVersion() != 1 {
-			t.Errorf("answers differ: %v and %v", r.GetTx(), responses[0].GetTx())
+			t.Errorf("responses differ: %v and %v", r.GetTx(), responses[0].GetTx())
 		}
 		if r.GetCreated() {
 			created++
 		}
 	}
 	if rows := h.count("managed_tx"); created != 1 || rows != 1 {
-		t.Errorf("%d callers were told that they created it, and there are %d rows; want 1 and 1",
+		t.Errorf("%d responses report created, %d rows; want 1 and 1",
 			created, rows)
 	}
 }
@@ -96,7 +96,7 @@ func TestGetTx_Lifecycle(t *testing.T) {
 		t.Errorf("confirmed: %v", tx)
 	}
 	if tx.GetOperator() != nil {
-		t.Errorf("a caller is told what only operators asked for: %v", tx.GetOperator())
+		t.Errorf("the operator view is returned without a request: %v", tx.GetOperator())
 	}
 	full, err := n.txs.GetTx(h.ctx,
 		&pb.GetTxRequest{Key: byID(tx.GetTxId()).Key, View: pb.TxView_TX_VIEW_OPERATOR})
@@ -159,7 +159,7 @@ func TestResponses_LargestData_FitClientLimit(t *testing.T) {
 	r, err := one.txs.ListTxs(h.ctx, &pb.ListTxsRequest{PageSize: 10})
 	h.must(err)
 	if len(r.GetTxs()) != 1 || r.GetNextPageToken() == "" {
-		t.Errorf("a page of a long row has %d", len(r.GetTxs()))
+		t.Errorf("a page with a long row has %d rows", len(r.GetTxs()))
 	}
 }
 
@@ -234,43 +234,30 @@ func TestCancelTx(t *testing.T) {
 		state    pb.TxState
 		commands int
 	}{
-		{
-			"queued",
-			func(txn.TxID) {},
-			pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED,
-			pb.TxState_TX_STATE_CANCELLED,
-			0,
-		},
-		{
-			"confirmed",
-			o.finalize,
-			pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL,
-			pb.TxState_TX_STATE_CONFIRMED,
-			0,
-		},
-		{
-			"allocated",
-			o.allocate,
-			pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED,
-			pb.TxState_TX_STATE_ALLOCATED,
-			1,
-		},
+		{"queued", func(txn.TxID) {}, pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED,
+			pb.TxState_TX_STATE_CANCELLED, 0},
+		{"confirmed", o.finalize, pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL,
+			pb.TxState_TX_STATE_CONFIRMED, 0},
+		{"allocated", o.allocate, pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED,
+			pb.TxState_TX_STATE_ALLOCATED, 1},
 	}
 	for _, c := range cases {
 		id := n.create("alice", c.name).GetTxId()
 		c.prepare(txID(t, id))
-		for range 2 { // a repeated cancel gets the same answer
+		for range 2 { // a repeated cancel returns the same
 			r, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: id})
 			h.must(err)
 			if r.GetOutcome() != c.outcome || r.GetTx().GetState() != c.state {
 				t.Errorf("%s: %v in state %v, want %v in %v", c.name, r.GetOutcome(),
 					r.GetTx().GetState(), c.outcome, c.state)
 			}
-			if asked := r.GetTx().GetCancelRequested(); asked != (c.outcome != pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL) {
-				t.Errorf("%s: %v, and cancel_requested is %v", c.name, r.GetOutcome(), asked)
+			requested := c.outcome != pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL
+			if got := r.GetTx().GetCancelRequested(); got != requested {
+				t.Errorf("%s: %v, and cancel_requested is %v", c.name, r.GetOutcome(), got)
 			}
-			if safe := r.GetTx().GetRetrySafe(); safe != (c.state == pb.TxState_TX_STATE_CANCELLED) {
-				t.Errorf("%s: retry_safe is %v", c.name, safe)
+			safe := c.state == pb.TxState_TX_STATE_CANCELLED
+			if got := r.GetTx().GetRetrySafe(); got != safe {
+				t.Errorf("%s: retry_safe is %v", c.name, got)
 			}
 		}
 		if got := len(o.commands()); got != c.commands {
@@ -301,7 +288,7 @@ func TestCancelTx_Restored_OutcomeUnknown(t *testing.T) {
 		if tx.GetExecuted() != pb.Executed_EXECUTED_UNKNOWN || tx.GetRetrySafe() ||
 			tx.GetReason() != txn.ReasonRestored ||
 			!strings.Contains(tx.GetLastError(), "may have executed") {
-			t.Errorf("it may have run, and is told as %v", tx)
+			t.Errorf("it may have executed, and is reported as %v", tx)
 		}
 	}
 }
@@ -377,7 +364,7 @@ func TestPauseAndResume_OwnerApplies_Returns(t *testing.T) {
 			&pb.PauseSubmitterRequest{Submitter: "alice", Reason: "audit"})
 		if err == nil &&
 			r.GetSubmitter().GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED {
-			err = fmt.Errorf("answered before it was applied: %v", r)
+			err = fmt.Errorf("returned before it was applied: %v", r)
 		}
 		paused <- err
 	}()
@@ -387,7 +374,7 @@ func TestPauseAndResume_OwnerApplies_Returns(t *testing.T) {
 	}
 	select {
 	case err := <-paused:
-		t.Fatalf("answered (%v) before the owner had done anything", err)
+		t.Fatalf("returned (%v) before the owner did anything", err)
 	default:
 	}
 	o.apply(o.commands()[0])
@@ -398,10 +385,10 @@ func TestPauseAndResume_OwnerApplies_Returns(t *testing.T) {
 	r, err := n.subs.PauseSubmitter(h.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
 	h.must(err)
 	if owner := r.GetSubmitter().GetLease().GetOwnerNode(); owner != "" {
-		t.Errorf("the lease is released, and %q is told to own it", owner)
+		t.Errorf("the lease is released, but %q is reported as owner", owner)
 	}
 	if got := h.count("submitter_command"); got != 1 {
-		t.Errorf("%d commands, want 1: the second pause asks for what is so", got)
+		t.Errorf("%d commands, want 1: it is paused already", got)
 	}
 
 	o.lease, err = h.store.AcquireOne(h.ctx, o.id)

@@ -93,11 +93,11 @@ func TestPanic_Internal_CauseOnlyInLog(t *testing.T) {
 				}
 				if id == "" || !strings.Contains(s.Message(), id) ||
 					strings.Contains(s.Message(), "thread") {
-					t.Errorf("the caller is told %q", s.Message())
+					t.Errorf("message %q", s.Message())
 				}
 				h.eventually("the log", func() bool { return strings.Contains(log.String(), id) })
 				if !strings.Contains(log.String(), "lost the thread") {
-					t.Errorf("the log does not tell the cause: %s", log)
+					t.Errorf("the log lacks the cause: %s", log)
 				}
 			}
 			if strings.Contains(log.String(), recipient) {
@@ -122,19 +122,15 @@ func TestHealthAndReflection(t *testing.T) {
 	}
 	stream, err := reflectionpb.NewServerReflectionClient(n.conn).ServerReflectionInfo(h.ctx)
 	h.must(err)
-	h.must(
-		stream.Send(
-			&reflectionpb.ServerReflectionRequest{
-				MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{
-					FileContainingSymbol: "fencepost.v1.TxService",
-				},
-			},
-		),
-	)
+	h.must(stream.Send(&reflectionpb.ServerReflectionRequest{
+		MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{
+			FileContainingSymbol: "fencepost.v1.TxService",
+		},
+	}))
 	r, err := stream.Recv()
 	h.must(err)
 	if len(r.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
-		t.Errorf("reflection answers %v", r)
+		t.Errorf("reflection returns %v", r)
 	}
 	h.must(stream.CloseSend())
 	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
@@ -171,7 +167,9 @@ func TestDrain_StreamsEnd_CallsFinish(t *testing.T) {
 		}
 		return nil
 	}
-	n := h.serve(func(o *Options) { o.Store, o.Limits.Grace = hookedStore{h.store, hook}, time.Minute })
+	n := h.serve(func(o *Options) {
+		o.Store, o.Limits.Grace = hookedStore{h.store, hook}, time.Minute
+	})
 	tx := n.create("alice", "r1")
 	streams := []pb.TxService_WatchTxClient{
 		n.watch(
@@ -207,7 +205,7 @@ func TestDrain_StreamsEnd_CallsFinish(t *testing.T) {
 	wantStatus(t, <-pausing, codes.Unavailable, "DRAINING")
 	select {
 	case err := <-slow:
-		t.Fatalf("the call under way ended with %v", err)
+		t.Fatalf("the call in progress ended with %v", err)
 	default:
 	}
 	if r, err := n.server.health.Check(h.ctx, &healthpb.HealthCheckRequest{}); err != nil ||
@@ -219,7 +217,7 @@ func TestDrain_StreamsEnd_CallsFinish(t *testing.T) {
 	h.must(<-n.served)
 	n.served <- nil // for the cleanup
 	if _, err := n.txs.GetTx(h.ctx, byID(tx.GetTxId())); !isCode(err, codes.Unavailable) {
-		t.Errorf("a node that stopped answers %v", err)
+		t.Errorf("a stopped node returns %v", err)
 	}
 }
 
@@ -233,8 +231,9 @@ func TestDrain_CallBeyondGrace_Aborted(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	n := h.serve(
-		func(o *Options) { o.Store, o.Limits.Grace = hookedStore{h.store, hook}, 10*time.Millisecond })
+	n := h.serve(func(o *Options) {
+		o.Store, o.Limits.Grace = hookedStore{h.store, hook}, 10*time.Millisecond
+	})
 	tx := n.create("alice", "r1")
 	stuck := make(chan error, 1)
 	go func() {
@@ -246,7 +245,7 @@ func TestDrain_CallBeyondGrace_Aborted(t *testing.T) {
 	h.must(<-n.served)
 	n.served <- nil
 	if err := <-stuck; grpcstatus.Code(err) != codes.Unavailable {
-		t.Errorf("the call that was cut off ends with %v", err)
+		t.Errorf("the aborted call ends with %v", err)
 	}
 }
 
@@ -272,7 +271,8 @@ func TestErrors_Reasons(t *testing.T) {
 		code   codes.Code
 		reason string
 	}{
-		{declined(commandResult{code: txn.ResultRefused}), codes.FailedPrecondition, "DECISION_REFUSED"},
+		{declined(commandResult{code: txn.ResultRefused}), codes.FailedPrecondition,
+			"DECISION_REFUSED"},
 		{changed(store.SubmitterInfo{}, "over"), codes.Aborted, "PROTECTION_CHANGED"},
 		{(&auth.Rights{}).MayCall(pb.TxService_CreateTx_FullMethodName + "Tomorrow"),
 			codes.PermissionDenied, "PERMISSION_DENIED"},

@@ -181,13 +181,11 @@ func New(o Options) (*Server, error) {
 func (s *Server) common(o Options) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(s.limits.messageBytes()),
-		grpc.StatsHandler(
-			statsHandler{
-				otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider),
-					otelgrpc.WithTracerProvider(o.TracerProvider)),
-				s.serves,
-			},
-		),
+		grpc.StatsHandler(statsHandler{
+			otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider),
+				otelgrpc.WithTracerProvider(o.TracerProvider)),
+			s.serves,
+		}),
 		grpc.ChainUnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
 		grpc.UnknownServiceHandler(unknownMethod),
@@ -407,10 +405,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// stop tells everyone to go elsewhere, then waits for the calls in progress, but not beyond the
-// grace. Calls that outlive it are cancelled, and have half as long again to respond to their
-// clients; then connections are closed, and after as long again the calls that still run are left
-// behind, since the process is about to end.
+// stop ends all streams with DRAINING and waits for the calls in progress, for at most the grace.
+// Later calls are cancelled and have half the grace to respond. Then connections are closed. Calls
+// that still run after another half are abandoned, since the process is about to exit.
 func (s *Server) stop(split *port.Split) {
 	defer func() {
 		s.inner.Stop() // last: a stopped inner server has no response for a call
@@ -419,7 +416,7 @@ func (s *Server) stop(split *port.Split) {
 	}()
 	s.health.Shutdown()
 	s.drain(status.ErrDraining)
-	s.authn.CancelStreams(status.ErrDraining) // a stream that waits must not hold up the stop
+	s.authn.CancelStreams(status.ErrDraining) // idle streams must not delay the shutdown
 	split.Close()
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -428,7 +425,7 @@ func (s *Server) stop(split *port.Split) {
 		defer close(done)
 		var both sync.WaitGroup
 		both.Go(s.grpc.GracefulStop)
-		both.Go(func() { _ = s.http.Shutdown(ctx) }) // what is left is cut off below
+		both.Go(func() { _ = s.http.Shutdown(ctx) }) // remaining connections are closed below
 		both.Wait()
 	}()
 	if s.within(s.limits.Grace, done) {
@@ -446,8 +443,8 @@ func (s *Server) stop(split *port.Split) {
 	}
 }
 
-// cut ends what is under way. Connections come first, so that no client gets a response that an
-// ended call did not give.
+// cut ends all calls. It closes connections first, so that no client receives the response of a
+// server that was stopped.
 func (s *Server) cut() {
 	s.cutOff(status.ErrDraining)
 	_ = s.http.Close()

@@ -20,16 +20,12 @@ func (s *txService) SpeedUpTx(ctx context.Context,
 	if cause := nothingToSpeedUp(info.State); cause != "" {
 		return nil, status.AboutTx(r.GetTxId(), status.DecisionRefused("%s", cause))
 	}
-	v, err := s.commands.obtain(
-		ctx,
-		id.Submitter(),
-		store.Ask{
-			Kind:     txn.CommandSpeedUp,
-			Tx:       &id,
-			Reason:   r.GetReason(),
-			Operator: r.GetOperator(),
-		},
-	)
+	v, err := s.commands.obtain(ctx, id.Submitter(), store.Ask{
+		Kind:     txn.CommandSpeedUp,
+		Tx:       &id,
+		Reason:   r.GetReason(),
+		Operator: r.GetOperator(),
+	})
 	if err != nil {
 		return nil, status.AboutTx(r.GetTxId(), err)
 	}

@@ -65,7 +65,7 @@ func (n *node) protocolCalls() map[string]func(id string) error {
 		},
 		"gRPC batch": func(id string) error {
 			_, err := n.txs.BatchCreateTx(n.ctx,
-				&pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{createRequest("alice", id, "1")}})
+				batchOf(createRequest("alice", id, "1")))
 			return err
 		},
 		"gRPC read": func(string) error {
@@ -95,7 +95,8 @@ func (n *node) protocolCalls() map[string]func(id string) error {
 			create := connect.NewClient[pb.CreateTxRequest, pb.CreateTxResponse](over,
 				"http://"+n.conn.Target()+pb.TxService_CreateTx_FullMethodName, options...)
 			calls[name+" over "+version] = func(id string) error {
-				_, err := create.CallUnary(n.ctx, connect.NewRequest(createRequest("alice", id, "1")))
+				request := connect.NewRequest(createRequest("alice", id, "1"))
+				_, err := create.CallUnary(n.ctx, request)
 				return statusOf(err)
 			}
 		}
@@ -169,12 +170,13 @@ func TestStop_BodyIncomplete_ReturnsDraining(t *testing.T) {
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	h.must(err)
-	httpResponse{response.StatusCode, response.Header, text}.wantError(t, http.StatusServiceUnavailable, codes.Unavailable, "DRAINING")
+	a := httpResponse{response.StatusCode, response.Header, text}
+	a.wantError(t, http.StatusServiceUnavailable, codes.Unavailable, "DRAINING")
 	h.must(<-n.served)
 	n.served <- nil
 }
 
-// An inner server that was stopped responds nothing by itself.
+// A stopped inner server does not respond.
 func TestStop_InnerServerStopped_ReturnsDraining(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

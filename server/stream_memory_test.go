@@ -71,15 +71,11 @@ func (c *bareClient) watch(ask *pb.WatchTxRequest) {
 	} {
 		c.must(c.fields.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
 	}
-	c.must(
-		c.framer.WriteHeaders(
-			http2.HeadersFrameParam{
-				StreamID:      c.next,
-				BlockFragment: c.head.Bytes(),
-				EndHeaders:    true,
-			},
-		),
-	)
+	c.must(c.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID:      c.next,
+		BlockFragment: c.head.Bytes(),
+		EndHeaders:    true,
+	}))
 	c.must(
 		c.framer.WriteData(c.next, true,
 			append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)),

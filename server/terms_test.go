@@ -26,15 +26,12 @@ func TestTerms_RoundTrip_PartOfIdempotency(t *testing.T) {
 	n := h.serve()
 	at := time.Now().Add(time.Hour).Truncate(time.Microsecond)
 	create := func(terms *pb.Terms) (*pb.CreateTxResponse, error) {
-		return n.txs.CreateTx(
-			h.ctx,
-			&pb.CreateTxRequest{
-				Submitter: "alice",
-				RequestId: "r1",
-				Payload:   payload(),
-				Terms:     terms,
-			},
-		)
+		return n.txs.CreateTx(h.ctx, &pb.CreateTxRequest{
+			Submitter: "alice",
+			RequestId: "r1",
+			Payload:   payload(),
+			Terms:     terms,
+		})
 	}
 	given := &pb.Terms{
 		Speed:      pb.TxSpeed_TX_SPEED_FAST,
@@ -80,15 +77,12 @@ func TestTerms_Defaults_EqualNone(t *testing.T) {
 	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	for _, terms := range []*pb.Terms{nil, {}, {Speed: pb.TxSpeed_TX_SPEED_STANDARD}} {
-		r, err := n.txs.CreateTx(
-			h.ctx,
-			&pb.CreateTxRequest{
-				Submitter: "alice",
-				RequestId: "r1",
-				Payload:   payload(),
-				Terms:     terms,
-			},
-		)
+		r, err := n.txs.CreateTx(h.ctx, &pb.CreateTxRequest{
+			Submitter: "alice",
+			RequestId: "r1",
+			Payload:   payload(),
+			Terms:     terms,
+		})
 		h.must(err)
 		if r.GetTx().GetTxId() != id || r.GetTx().GetTerms() != nil {
 			t.Errorf("with %v it is %v", terms, r.GetTx())
@@ -118,7 +112,7 @@ func TestDeadline_FarYear_Readable(t *testing.T) {
 			h.must(err)
 			if got := created.GetTx().GetTerms().GetNotAfter().AsTime(); !got.Equal(
 				at.Truncate(time.Microsecond)) {
-				t.Errorf("not_after %s is told as %v", text, got)
+				t.Errorf("not_after %s is returned as %v", text, got)
 			}
 		}
 		n.http("GET", "/api/v1/tx/by-request?submitter=alice&request_id="+fmt.Sprint(i), "").want(t,
@@ -197,7 +191,7 @@ func TestSpeedUpTx_InFlight_ReplacedOncePerCall(t *testing.T) {
 	}
 	refused(queued, "QUEUED")
 	if got := h.count("submitter_command"); got != 0 {
-		t.Errorf("%d commands for what needs no owner", got)
+		t.Errorf("%d commands although no owner is needed", got)
 	}
 	o.allocate(txID(t, id))
 	o.submit(txID(t, id))
@@ -293,22 +287,20 @@ func TestUpdateSubmitter_Mask_OnlyNamedFields(t *testing.T) {
 		{0, "", []string{"on_failure"}, goOn,
 			"115792089237316195423570985008687907853269984665640564039457584007913129639935"},
 	} {
-		r, err := n.subs.UpdateSubmitter(
-			h.ctx,
-			&pb.UpdateSubmitterRequest{
-				Submitter:  "alice",
-				OnFailure:  c.onFailure,
-				MaxFee:     c.maxFee,
-				UpdateMask: &fieldmaskpb.FieldMask{Paths: c.mask},
-			},
-		)
+		r, err := n.subs.UpdateSubmitter(h.ctx, &pb.UpdateSubmitterRequest{
+			Submitter:  "alice",
+			OnFailure:  c.onFailure,
+			MaxFee:     c.maxFee,
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: c.mask},
+		})
 		h.must(err)
 		if s := r.GetSubmitter(); s.GetOnFailure() != c.wantPolicy || s.GetMaxFee() != c.wantFee {
 			t.Errorf("after update %d: %v and %q, want %v and %q", i, s.GetOnFailure(),
 				s.GetMaxFee(), c.wantPolicy, c.wantFee)
 		}
-		if got := h.count("submitter_command WHERE kind = 'UPDATE' AND result = 'APPLIED'"); got != i+1 {
-			t.Errorf("after update %d the owner was told %d times", i, got)
+		got := h.count("submitter_command WHERE kind = 'UPDATE' AND result = 'APPLIED'")
+		if got != i+1 {
+			t.Errorf("after update %d the owner was notified %d times", i, got)
 		}
 	}
 }
@@ -361,8 +353,8 @@ func TestResolveStuck_Retry_OncePerStuckState(t *testing.T) {
 		end()
 		o.move(txID(t, id), txn.EventStuck, txn.Stuck,
 			func(s *txn.Status) {
-				s.Sub, s.Reason, s.SubmitAttempts = txn.None,
-					txn.ReasonResubmitExhausted, 9
+				s.Sub, s.SubmitAttempts = txn.None, 9
+				s.Reason = txn.ReasonResubmitExhausted
 			})
 		end = o.runDecisions(at(0))
 		for range 2 {
@@ -404,8 +396,8 @@ func TestResolveStuck_BumpAndCancel_AppliedOnce(t *testing.T) {
 	end()
 	o.move(txID(t, id), txn.EventStuck, txn.Stuck,
 		func(s *txn.Status) {
-			s.Sub, s.Reason, s.SubmitAttempts = txn.None,
-				txn.ReasonResubmitExhausted, 9
+			s.Sub, s.SubmitAttempts = txn.None, 9
+			s.Reason = txn.ReasonResubmitExhausted
 		})
 	end = o.runDecisions(at(0))
 	defer end()
@@ -415,15 +407,12 @@ func TestResolveStuck_BumpAndCancel_AppliedOnce(t *testing.T) {
 		h.must(err)
 		version := seen.GetTx().GetVersion()
 		for range 2 {
-			answer, err := n.subs.ResolveStuck(
-				t.Context(),
-				&pb.ResolveStuckRequest{
-					TxId:          id,
-					Decision:      decision,
-					Reason:        "it takes too long",
-					ExpectVersion: version,
-				},
-			)
+			answer, err := n.subs.ResolveStuck(t.Context(), &pb.ResolveStuckRequest{
+				TxId:          id,
+				Decision:      decision,
+				Reason:        "it takes too long",
+				ExpectVersion: version,
+			})
 			h.must(err)
 			if tx := answer.GetTx(); tx.GetState() != pb.TxState_TX_STATE_STUCK ||
 				tx.GetVersion() != version+1 ||
@@ -450,15 +439,15 @@ func TestCancelTx_InFlight_OneCommand(t *testing.T) {
 		"wins": {func(id txn.TxID) {
 			o.move(id, txn.EventCancelled, txn.Cancelled,
 				func(s *txn.Status) {
-					s.Sub, s.Executed, s.Reason = txn.None, txn.No,
-						txn.ReasonCancelled
+					s.Sub, s.Executed = txn.None, txn.No
+					s.Reason = txn.ReasonCancelled
 				})
 		}, pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, "CANCELLED_BY_CALLER", true},
 		"loses": {func(id txn.TxID) {
 			o.move(id, txn.EventConfirmed, txn.Confirmed,
 				func(s *txn.Status) {
-					s.Sub, s.Executed, s.Reason = txn.None, txn.Success,
-						txn.ReasonCancelLost
+					s.Sub, s.Executed = txn.None, txn.Success
+					s.Reason = txn.ReasonCancelLost
 				})
 		}, pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL, "CANCEL_LOST", false},
 	} {
@@ -494,7 +483,7 @@ func TestCancelTx_InFlight_OneCommand(t *testing.T) {
 }
 
 // reportBlocks records confirmations, and the event about them.
-func (o *owner) reportBlocks(id txn.TxID, newFork bool, all []txn.BlockRef, received []txn.BlockRef) {
+func (o *owner) reportBlocks(id txn.TxID, newFork bool, all, received []txn.BlockRef) {
 	tx := o.read(id)
 	w := txn.Write{
 		Tx:      id,
@@ -521,8 +510,8 @@ func TestConfirmations_Reported(t *testing.T) {
 	o.allocate(id)
 	o.move(id, txn.EventSubmitted, txn.Tracking,
 		func(s *txn.Status) {
-			s.Sub, s.SubmitAttempts, s.Accepted, s.Diagnosis = txn.Pending, 1, 1,
-				txn.InPool
+			s.Sub, s.Diagnosis = txn.Pending, txn.InPool
+			s.SubmitAttempts, s.Accepted = 1, 1
 		})
 	o.include(id)
 	ref := func(number uint64, b byte) txn.BlockRef {
@@ -533,12 +522,13 @@ func TestConfirmations_Reported(t *testing.T) {
 		[]txn.BlockRef{ref(10, 1), ref(11, 2)})
 	o.reportBlocks(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2), ref(12, 3)},
 		[]txn.BlockRef{ref(12, 3)})
-	o.reportBlocks(id, true, []txn.BlockRef{ref(10, 1), ref(11, 4)}, []txn.BlockRef{ref(10, 1), ref(11, 4)})
+	fork := []txn.BlockRef{ref(10, 1), ref(11, 4)}
+	o.reportBlocks(id, true, fork, fork)
 	o.confirm(id)
 
-	stream, kept, forks := n.watch(
-		&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: text}, UntilFinal: true}),
-		[]string{}, 0
+	stream := n.watch(
+		&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: text}, UntilFinal: true})
+	kept, forks := []string{}, 0
 	for kind := pb.TxEventKind(0); kind != pb.TxEventKind_TX_EVENT_KIND_CONFIRMED; {
 		m, err := stream.Recv()
 		h.must(err)

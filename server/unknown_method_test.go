@@ -62,7 +62,8 @@ func TestMethod_Unknown_ReasonOnEveryProtocol(t *testing.T) {
 		codes.Unauthenticated, "UNAUTHENTICATED")
 	n.http("GET", "/api/v1/nothing", "", "Authorization", "Bearer one-0123456789abcdef").wantError(
 		t, http.StatusNotFound, codes.Unimplemented, "UNKNOWN_METHOD")
-	if a := n.http("GET", "/index.html", "", "Authorization", "Bearer one-0123456789abcdef"); a.code != http.StatusNotFound {
+	a := n.http("GET", "/index.html", "", "Authorization", "Bearer one-0123456789abcdef")
+	if a.code != http.StatusNotFound {
 		t.Errorf("a page: %v", a)
 	}
 }

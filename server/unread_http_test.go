@@ -13,9 +13,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// TestUnreadHTTP2Response_KeepsSlot: a client whose window has no room for the response keeps the
-// slot of the call until it opens the window or ends the stream.
-func TestUnreadHTTP2Response_KeepsSlot(t *testing.T) {
+// A client whose window has no room for the response keeps the slot of the call until it opens the
+// window or ends the stream.
+func TestUnreadResponse_OverHTTP_KeepsSlot(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	n := h.serve()
@@ -42,10 +42,10 @@ func TestUnreadHTTP2Response_KeepsSlot(t *testing.T) {
 	}
 	h.eventually("two responses wait", func() bool { return n.server.limiter.Calls() == 2 })
 	h.must(framer.WriteRSTStream(reset, http2.ErrCodeCancel))
-	h.eventually("the ended stream gives its slot back",
+	h.eventually("the ended stream releases its slot",
 		func() bool { return n.server.limiter.Calls() == 1 })
 	h.must(framer.WriteWindowUpdate(read, 1<<20))
-	h.eventually("the response that was read gives its slot back",
+	h.eventually("the response that was read releases its slot",
 		func() bool { return n.server.limiter.Calls() == 0 })
 }
 

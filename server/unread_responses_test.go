@@ -85,7 +85,7 @@ func TestResponses_Unread_HoldCallSlots(t *testing.T) {
 		func() { h.must(hanging.conn.Close()) },
 	} {
 		give()
-		h.eventually("room is given back",
+		h.eventually("slots are released",
 			func() bool { return n.server.limiter.Calls() == int64(2-i)*limit.HeavyCall })
 		if err := n.get(); err != nil {
 			t.Errorf("%d: %v", i, err)
@@ -110,9 +110,10 @@ func TestConnection_TooMuchUnread_CallsRejected(t *testing.T) {
 	}
 	s := wantStatus(t, lazy.get(), codes.ResourceExhausted, "NODE_BUSY")
 	if !strings.Contains(s.Message(), "unread") {
-		t.Errorf("it says %q", s.Message())
+		t.Errorf("message %q", s.Message())
 	}
-	if _, err := healthpb.NewHealthClient(lazy.conn).Check(h.ctx, &healthpb.HealthCheckRequest{}); err != nil {
+	_, err := healthpb.NewHealthClient(lazy.conn).Check(h.ctx, &healthpb.HealthCheckRequest{})
+	if err != nil {
 		t.Errorf("health: %v", err)
 	}
 	if err := n.get(); err != nil {
@@ -121,7 +122,7 @@ func TestConnection_TooMuchUnread_CallsRejected(t *testing.T) {
 	for _, page := range pages {
 		h.must(page.RecvMsg(&pb.ListTxsResponse{}))
 	}
-	h.eventually("it is answered again", func() bool { return lazy.get() == nil })
+	h.eventually("calls are accepted again", func() bool { return lazy.get() == nil })
 }
 
 // Unread responses count as well.
@@ -141,7 +142,7 @@ func TestLists_OneConnection_LimitedShare(t *testing.T) {
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
 	if !strings.Contains(s.Message(), "list calls") ||
 		n.server.limiter.Calls() != 2*limit.HeavyCall {
-		t.Errorf("it says %q, with %d calls under way", s.Message(),
+		t.Errorf("message %q, with %d calls in progress", s.Message(),
 			n.server.limiter.Calls())
 	}
 	if _, err := n.txs.ListTxs(h.ctx, &pb.ListTxsRequest{PageSize: 1}); err != nil {
@@ -178,7 +179,7 @@ func TestConnection_Stalled_Closed(t *testing.T) {
 		t.Errorf("a stream of another connection: %v", err)
 	}
 	if n.server.limiter.Calls() != 0 {
-		t.Error("its room is not given back")
+		t.Error("its slot is not released")
 	}
 }
 
@@ -201,24 +202,24 @@ func TestHealth_TooManyCalls_Rejected(t *testing.T) {
 	}
 	s := wantStatus(t, watch(n, ctx), codes.ResourceExhausted, "NODE_BUSY")
 	if !strings.Contains(s.Message(), "health calls") {
-		t.Errorf("it says %q", s.Message())
+		t.Errorf("message %q", s.Message())
 	}
 	other := n.ownConn()
 	h.must(watch(other, ctx))
-	if s := wantStatus(t, watch(other, ctx), codes.ResourceExhausted, "CALLER_LIMITED"); !strings.
-		Contains(s.Message(), "watch.max_streams") {
-		t.Errorf("it says %q", s.Message())
+	s = wantStatus(t, watch(other, ctx), codes.ResourceExhausted, "CALLER_LIMITED")
+	if !strings.Contains(s.Message(), "watch.max_streams") {
+		t.Errorf("the message is %q", s.Message())
 	}
 	if _, err := other.watch(watchAll()).Recv(); err != nil {
 		t.Errorf("a watch of transactions: %v", err)
 	}
 	cancel()
-	h.eventually("all have left",
+	h.eventually("all calls have ended",
 		func() bool { return n.server.limiter.HealthWatches() == 0 })
 	h.must(watch(n, h.ctx))
 }
 
-func TestHealth_TooManyOverHTTP_Rejected(t *testing.T) {
+func TestHealth_HTTPLimit_Rejected(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	n := h.serve()

@@ -67,7 +67,7 @@ func (c *collector) take() bool {
 		key := fmt.Sprint(e.GetTxId(), "/", e.GetSeq())
 		if last := c.last[e.GetTxId()]; c.seen[key] ||
 			last != 0 && (e.GetSeq() <= last || !c.holes && e.GetSeq() != last+1) {
-			c.t.Errorf("event %s comes after event %d of its transaction", key, last)
+			c.t.Errorf("event %s follows event %d of its transaction", key, last)
 		}
 		c.seen[key], c.last[e.GetTxId()] = true, e.GetSeq()
 		c.got = append(c.got, m)
@@ -116,7 +116,10 @@ func (c *collector) compare(what string, want map[string]bool) {
 func TestWatchMany_ConcurrentWriters_EveryEventOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	tiny := func(l *Limits) { l.RingEvents, l.PageEvents, l.FeedPoll = 4, 2, 10*time.Millisecond }
+	tiny := func(l *Limits) {
+		l.RingEvents, l.PageEvents = 4, 2
+		l.FeedPoll = 10 * time.Millisecond
+	}
 	nodes := []*node{
 		h.serve(limits(tiny)),
 		h.serve(limits(tiny), func(o *Options) { o.Store = h.open("b") }),
@@ -154,8 +157,9 @@ func TestWatchMany_ConcurrentWriters_EveryEventOnce(t *testing.T) {
 				writers.Go(func() {
 					ask := watchID(id)
 					ask.UntilFinal = true
-					if got := kinds(readAll(t, nodes[j%2].watch(ask))); !slices.Equal(got, lifecycle) {
-						t.Errorf("the watch of one transaction tells %v", got)
+					got := kinds(readAll(t, nodes[j%2].watch(ask)))
+					if !slices.Equal(got, lifecycle) {
+						t.Errorf("the watch of one transaction returns %v", got)
 					}
 				})
 			}
@@ -214,7 +218,7 @@ func TestResume_NodeBehindToken_Waits(t *testing.T) {
 		id := ahead.create("alice", rand()).GetTxId()
 		m, err := streams[0].Recv()
 		if h.must(err); m.GetEvent().GetTxId() != id {
-			t.Fatalf("told %v", m)
+			t.Fatalf("received %v", m)
 		}
 		token, seen[id] = m.GetResumeToken(), true
 	}
@@ -227,7 +231,7 @@ func TestResume_NodeBehindToken_Waits(t *testing.T) {
 	h.must(err)
 	m, err := resumed.Recv()
 	if h.must(err); m.GetEvent().GetTxId() != id {
-		t.Errorf("the resumed stream tells %v, delivered before: %v", m,
+		t.Errorf("the resumed stream returns %v, delivered before: %v", m,
 			seen[m.GetEvent().GetTxId()])
 	}
 }
@@ -323,7 +327,7 @@ func TestWatch_ThousandStreams_OneReader(t *testing.T) {
 		for want := range 4 {
 			m, err := stream.Recv()
 			if h.must(err); m.GetEvent().GetSeq() != uint64(want+2) {
-				t.Fatalf("stream %d tells %v, want event %d", i, m, want+2)
+				t.Fatalf("stream %d returns %v, want event %d", i, m, want+2)
 			}
 		}
 	}
@@ -370,7 +374,8 @@ func TestSlowReader_FallsBehindRing_ReceivesEverything(t *testing.T) {
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
 	s := newCountingStore(h.store, 10)
-	n := h.serve(func(o *Options) { o.Store, o.Limits.RingEvents, o.Limits.PageEvents = s, 20, 10 })
+	n := h.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 20, 10 }),
+		func(o *Options) { o.Store = s })
 	// Static windows: otherwise the transport would buffer ever more for a local client.
 	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16),
 		grpc.WithStaticConnWindowSize(1<<20))
@@ -379,7 +384,7 @@ func TestSlowReader_FallsBehindRing_ReceivesEverything(t *testing.T) {
 		_, err := c.stream.Recv()
 		h.must(err)
 	}
-	o.message = strings.Repeat("x", 4000) // events exceed the buffers of the transport
+	o.lastError = strings.Repeat("x", 4000) // events exceed the buffers of the transport
 	for range 20 {
 		id := n.create("alice", rand()).GetTxId()
 		o.finalize(txID(t, id))
@@ -390,7 +395,7 @@ func TestSlowReader_FallsBehindRing_ReceivesEverything(t *testing.T) {
 	fast.until(marker, 1).compare("the fast reader", events)
 	slow.until(marker, 1).compare("the slow reader", events)
 	if s.own.Load() == 0 {
-		t.Error("the slow reader was never behind: the test does not show what it is for")
+		t.Error("the slow reader was never behind, so the test proves nothing")
 	}
 }
 
@@ -411,20 +416,13 @@ func TestWatchMany_Labels_MatchingOnly(t *testing.T) {
 	all := map[string]string{"order": "17", "note": "x"}
 	first := create("alice", all)
 	lives := [][2]string{
-		{
-			"alice",
-			first,
-		}, {"alice", create("alice", map[string]string{"order": "18", "note": "x"})},
+		{"alice", first},
+		{"alice", create("alice", map[string]string{"order": "18", "note": "x"})},
 		{"bob", create("bob", map[string]string{"note": "x"})},
 	}
 	requests := map[string]*pb.WatchTxRequest{"alice": watchSubmitter("alice"), "": watchAll()}
-	requests["alice"].Labels, requests[""].Labels = []string{
-		"order=17",
-	}, []string{
-		"order=17",
-		"note=x",
-		"order=17",
-	}
+	requests["alice"].Labels = []string{"order=17"}
+	requests[""].Labels = []string{"order=17", "note=x", "order=17"}
 	watchers := map[string]*collector{}
 	for who, ask := range requests {
 		watchers[who] = collect(t, n.watch(ask))
@@ -433,7 +431,7 @@ func TestWatchMany_Labels_MatchingOnly(t *testing.T) {
 		beat, err := watchers[who].stream.Recv()
 		h.must(err)
 		if snapshot.GetSnapshot().GetTxId() != first || beat.GetHeartbeat() == nil {
-			t.Errorf("the watch of %q begins with %v and %v", who, snapshot, beat)
+			t.Errorf("the watch of %q starts with %v and %v", who, snapshot, beat)
 		}
 	}
 	for range 3 {

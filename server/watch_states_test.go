@@ -26,8 +26,9 @@ func (o *owner) unmarkStuck(id txn.TxID) {
 // finalizeViaStuck takes a queued transaction to CONFIRMED by way of STUCK: seven events with
 // QUEUED.
 func (o *owner) finalizeViaStuck(id txn.TxID) {
-	for _, step := range []func(txn.TxID){o.allocate, o.submit, o.markStuck, o.unmarkStuck, o.include,
-		o.confirm} {
+	for _, step := range []func(txn.TxID){
+		o.allocate, o.submit, o.markStuck, o.unmarkStuck, o.include, o.confirm,
+	} {
 		step(id)
 	}
 }
@@ -72,7 +73,7 @@ func TestWatchMany_States_MatchingOnly(t *testing.T) {
 			m, err := watchers[i].stream.Recv()
 			if h.must(err); snapshot != (m.GetSnapshot().GetTxId() == first.String()) ||
 				!snapshot && m.GetHeartbeat() == nil {
-				t.Errorf("the watch for %v begins with %v", ask.GetStates(), m)
+				t.Errorf("the watch for %v starts with %v", ask.GetStates(), m)
 			}
 		}
 	}
@@ -117,19 +118,17 @@ func TestWatchOne_States_EndsWithTransaction(t *testing.T) {
 	o := h.own(h.register("alice"))
 	n, other := h.serve(), h.serve(func(o *Options) { o.Store = h.open("b") })
 	id := n.create("alice", "r1").GetTxId()
-	requests := map[string]*pb.WatchTxRequest{"stuck": watchID(id), "stuck or confirmed": watchID(id)}
-	requests["stuck"].States, requests["stuck or confirmed"].States = []pb.TxState{
-		stuckState,
-	}, []pb.TxState{
-		confirmedState,
-		stuckState,
+	requests := map[string]*pb.WatchTxRequest{
+		"stuck": watchID(id), "stuck or confirmed": watchID(id),
 	}
+	requests["stuck"].States = []pb.TxState{stuckState}
+	requests["stuck or confirmed"].States = []pb.TxState{confirmedState, stuckState}
 	streams := map[string]pb.TxService_WatchTxClient{}
 	for name, ask := range requests {
 		ask.UntilFinal = true
 		streams[name] = n.watch(ask)
 		if m, err := streams[name].Recv(); err != nil || m.GetHeartbeat() == nil {
-			t.Fatalf("%s: begins with %v: %v", name, m, err)
+			t.Fatalf("%s: starts with %v: %v", name, m, err)
 		}
 	}
 	o.finalizeViaStuck(txID(t, id))
@@ -137,15 +136,15 @@ func TestWatchOne_States_EndsWithTransaction(t *testing.T) {
 	for name, ask := range requests {
 		received := readAll(t, streams[name])
 		if got := seqs(received); !slices.Equal(got, want[name]) {
-			t.Errorf("%s: told %v, want %v", name, got, want[name])
+			t.Errorf("%s: received %v, want %v", name, got, want[name])
 		}
 		if got := seqs(readAll(t, other.watch(ask))); !slices.Equal(got, want[name]) {
-			t.Errorf("%s: told %v of what has ended, want %v", name, got, want[name])
+			t.Errorf("%s: after the end received %v, want %v", name, got, want[name])
 		}
 		for i, m := range received {
 			ask.ResumeToken = m.GetResumeToken()
 			if got := seqs(readAll(t, other.watch(ask))); !slices.Equal(got, want[name][i+1:]) {
-				t.Errorf("%s: resumed after %d events it tells %v", name, i+1, got)
+				t.Errorf("%s: resumed after %d events: %v", name, i+1, got)
 			}
 		}
 	}
@@ -184,7 +183,7 @@ func TestToken_NoMatchingEvents_Advances(t *testing.T) {
 		for stands := false; !stands; {
 			if m, err = stream.Recv(); err != nil || m.GetHeartbeat() == nil ||
 				m.GetHeartbeat().GetBehind() {
-				t.Fatalf("told %v: %v", m, err)
+				t.Fatalf("received %v: %v", m, err)
 			}
 			stands = m.GetResumeToken() != before && !h.leftAfter(m.GetResumeToken(), ask)
 		}
@@ -192,7 +191,7 @@ func TestToken_NoMatchingEvents_Advances(t *testing.T) {
 		ask.ResumeToken = m.GetResumeToken()
 		resumed := other.watch(ask)
 		if m, err = resumed.Recv(); err != nil || m.GetHeartbeat() == nil {
-			t.Fatalf("resumed it tells %v: %v", m, err)
+			t.Fatalf("resumed: %v: %v", m, err)
 		}
 		if pages := s.own.Load(); pages > 1 {
 			t.Errorf("%v: resumed from a heartbeat it read %d pages", ask.GetTarget(), pages)
@@ -269,12 +268,12 @@ func TestHeartbeat_StreamBehind_MarkedBehind(t *testing.T) {
 		h.must(err)
 		if e := m.GetEvent(); e != nil {
 			if e.GetTxId() != stuck || behind < 3 {
-				t.Errorf("told %v after %d heartbeats", e, behind)
+				t.Errorf("received %v after %d heartbeats", e, behind)
 			}
 			return
 		}
 		if !m.GetHeartbeat().GetBehind() || m.GetResumeToken() == ask.GetResumeToken() {
-			t.Fatalf("after %d heartbeats it tells %v", behind, m)
+			t.Fatalf("after %d heartbeats: %v", behind, m)
 		}
 		ask.ResumeToken = m.GetResumeToken()
 	}

@@ -74,7 +74,7 @@ func TestWatchOne_UntilFinal_ResumesAnywhere(t *testing.T) {
 	o.finalize(txID(t, id))
 	all := append([]*pb.WatchTxResponse{first}, readAll(t, stream)...)
 	if !slices.Equal(kinds(all), lifecycle) {
-		t.Fatalf("told %v", kinds(all))
+		t.Fatalf("received %v", kinds(all))
 	}
 	for i, m := range all {
 		if e := m.GetEvent(); e.GetSeq() != uint64(i+1) || e.GetSubmitter() != "alice" ||
@@ -99,7 +99,7 @@ func TestWatchOne_UntilFinal_ResumesAnywhere(t *testing.T) {
 				ask.ResumeToken = all[i-1].GetResumeToken()
 			}
 			if got := kinds(readAll(t, other.watch(ask))); !slices.Equal(got, lifecycle[i:]) {
-				t.Errorf("resumed after %d events it tells %v", i, got)
+				t.Errorf("resumed after %d events: %v", i, got)
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func TestWatchOne_ReorgAfterFinality_Continues(t *testing.T) {
 		}
 	})
 	if got := kinds(readAll(t, stream)); !slices.Equal(got, lifecycle[4:]) {
-		t.Errorf("after the reorg it tells %v", got)
+		t.Errorf("after the reorg: %v", got)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestWatchOne_WrongFeedEvent_LedgerRead(t *testing.T) {
 	o.finalize(txID(t, id))
 	if got := kinds(append([]*pb.WatchTxResponse{first}, readAll(t, stream)...)); !slices.Equal(
 		got, lifecycle) {
-		t.Errorf("told %v", got)
+		t.Errorf("received %v", got)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestHeartbeat_IdleStream_TokenValid(t *testing.T) {
 		for range 2 {
 			m, err = stream.Recv()
 			if h.must(err); m.GetHeartbeat().GetTime() == nil || m.GetResumeToken() == "" {
-				t.Errorf("an idle stream says %v", m)
+				t.Errorf("an idle stream returns %v", m)
 			}
 		}
 		h.must(h.cancelled(id, ask))

@@ -59,7 +59,7 @@ func TestWatchTxs_FinalDuringStart_ReportedOnce(t *testing.T) {
 			if shown := all[0].GetSnapshot().GetVersion(); resumed &&
 				last.GetEvent().GetSeq() != 5 ||
 				!resumed && shown != 5 && last.GetEvent().GetSeq() != 5 {
-				t.Errorf("%s, resumed %v: it tells %v", when, resumed, all)
+				t.Errorf("%s, resumed %v: %v", when, resumed, all)
 			}
 		}
 	}
@@ -85,11 +85,11 @@ func TestWatchTxs_SnapshotNotFinal_Waits(t *testing.T) {
 	shown, err := stream.Recv()
 	h.must(err)
 	if s := shown.GetSnapshot(); s.GetState() != pb.TxState_TX_STATE_STUCK {
-		t.Fatalf("it shows %v", shown)
+		t.Fatalf("snapshots: %v", shown)
 	}
 	beat, err := stream.Recv()
 	if h.must(err); beat.GetHeartbeat() == nil {
-		t.Fatalf("%v comes instead of a heartbeat", beat)
+		t.Fatalf("%v instead of a heartbeat", beat)
 	}
 	o.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) {
 		s.Executed = txn.Success

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -61,7 +63,7 @@ func readSnapshots(t testing.TB,
 		}
 		if m.GetSnapshot() == nil {
 			if m.GetHeartbeat() == nil || m.GetResumeToken() == "" {
-				t.Fatalf("after the snapshots comes %v", m)
+				t.Fatalf("after the snapshots: %v", m)
 			}
 			return versions, m.GetResumeToken()
 		}
@@ -85,7 +87,10 @@ func (h *harness) eventsOf(versions map[string]uint64) map[string]bool {
 func TestWatchTxs_BusyLedger_OwnEventsOnly(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	tiny := func(l *Limits) { l.RingEvents, l.PageEvents, l.FeedPoll = 4, 2, 10*time.Millisecond }
+	tiny := func(l *Limits) {
+		l.RingEvents, l.PageEvents = 4, 2
+		l.FeedPoll = 10 * time.Millisecond
+	}
 	nodes := []*node{
 		h.serve(limits(tiny)),
 		h.serve(limits(tiny), func(o *Options) { o.Store = h.open("b") }),
@@ -105,7 +110,7 @@ func TestWatchTxs_BusyLedger_OwnEventsOnly(t *testing.T) {
 	watcher := collect(t, nodes[0].watch(watchIDs(ids...)))
 	shown, _ := readSnapshots(t, watcher.stream)
 	if len(shown) != len(ids) || shown[ids[0]] != 5 {
-		t.Fatalf("of %v it shows %v", ids, shown)
+		t.Fatalf("snapshots of %v: %v", ids, shown)
 	}
 	var working sync.WaitGroup
 	ctx, stop := context.WithCancel(h.ctx)
@@ -149,7 +154,7 @@ func TestWatchTxs_UntilFinal_EndsWithLast(t *testing.T) {
 	stream := n.watch(untilFinal(watchIDs(ids...)))
 	shown, token := readSnapshots(t, stream)
 	if len(shown) != 4 || shown[ids[2]] != 5 {
-		t.Fatalf("it shows %v", shown)
+		t.Fatalf("snapshots: %v", shown)
 	}
 	for _, i := range []int{3, 0, 1} {
 		o.finalize(txID(t, n.create("alice", rand()).GetTxId()))
@@ -163,7 +168,7 @@ func TestWatchTxs_UntilFinal_EndsWithLast(t *testing.T) {
 		}
 	}
 	if got := keysOf(received); !slices.Equal(got, want) {
-		t.Fatalf("it tells %v, want %v", got, want)
+		t.Fatalf("received %v, want %v", got, want)
 	}
 	for i := range len(want) + 1 {
 		ask := untilFinal(watchIDs(reversed(ids)...))
@@ -171,16 +176,16 @@ func TestWatchTxs_UntilFinal_EndsWithLast(t *testing.T) {
 			ask.ResumeToken = received[i-1].GetResumeToken()
 		}
 		if got := keysOf(readAll(t, other.watch(ask))); !slices.Equal(got, want[i:]) {
-			t.Errorf("resumed after %d events it tells %v", i, got)
+			t.Errorf("resumed after %d events: %v", i, got)
 		}
 	}
 	// All are final from the start.
 	again := other.watch(untilFinal(watchIDs(ids...)))
 	if shown, _ := readSnapshots(t, again); len(shown) != 4 || shown[ids[0]] != 5 {
-		t.Errorf("of what is final it shows %v", shown)
+		t.Errorf("snapshots of final transactions: %v", shown)
 	}
 	if rest := readAll(t, again); len(rest) != 0 {
-		t.Errorf("of what is final it tells %v", rest)
+		t.Errorf("events of final transactions: %v", rest)
 	}
 }
 
@@ -216,7 +221,7 @@ func TestWatchTxs_States_MatchingOnly(t *testing.T) {
 	stuck, both := n.watch(ask(stuckState)), n.watch(ask(confirmedState, stuckState))
 	for _, stream := range []pb.TxService_WatchTxClient{stuck, both} {
 		if shown, _ := readSnapshots(t, stream); len(shown) != 1 || shown[ids[0]] != 4 {
-			t.Errorf("it shows %v", shown)
+			t.Errorf("snapshots: %v", shown)
 		}
 	}
 	o.unmarkStuck(first)
@@ -226,16 +231,16 @@ func TestWatchTxs_States_MatchingOnly(t *testing.T) {
 	o.finalizeViaStuck(txID(t, ids[2]))
 	received := readAll(t, stuck)
 	if got := keysOf(received); !slices.Equal(got, []string{ids[2] + "/4"}) {
-		t.Errorf("of what is stuck it tells %v", got)
+		t.Errorf("for STUCK: %v", got)
 	}
 	if got := keysOf(readAll(t, both)); !slices.Equal(got,
 		[]string{ids[0] + "/7", ids[1] + "/5", ids[2] + "/4", ids[2] + "/7"}) {
-		t.Errorf("of what is stuck or confirmed it tells %v", got)
+		t.Errorf("for STUCK or CONFIRMED: %v", got)
 	}
 	resume := ask(stuckState)
 	resume.ResumeToken = received[len(received)-1].GetResumeToken()
 	if rest := readAll(t, other.watch(resume)); len(keysOf(rest)) != 0 {
-		t.Errorf("resumed it tells %v", rest)
+		t.Errorf("resumed: %v", rest)
 	}
 }
 
@@ -258,7 +263,7 @@ func TestWatchTxs_ReorgAfterFinality_Continues(t *testing.T) {
 	for _, stream := range streams {
 		for range 9 {
 			if _, err := stream.Recv(); err != nil {
-				t.Fatalf("it ends too early: %v", err)
+				t.Fatalf("the stream ends too early: %v", err)
 			}
 		}
 	}
@@ -273,7 +278,7 @@ func TestWatchTxs_ReorgAfterFinality_Continues(t *testing.T) {
 	})
 	for i, stream := range streams {
 		if got := keysOf(readAll(t, stream)); !slices.Equal(got, []string{one + "/7"}) {
-			t.Errorf("after the reorg stream %d tells %v", i, got)
+			t.Errorf("after the reorg, stream %d returns %v", i, got)
 		}
 	}
 }
@@ -299,11 +304,11 @@ func TestWatchTxs_Resumed_SkipsOtherEvents(t *testing.T) {
 	m, err := stream.Recv()
 	h.must(err)
 	if e := m.GetEvent(); e.GetTxId() != ids[1] || e.GetSeq() != 2 || s.own.Load() != 1 {
-		t.Errorf("after %d reads it tells %v", s.own.Load(), m)
+		t.Errorf("after %d reads: %v", s.own.Load(), m)
 	}
 	if m, err = stream.Recv(); err != nil || m.GetHeartbeat() == nil ||
 		m.GetHeartbeat().GetBehind() {
-		t.Errorf("then comes %v: %v", m, err)
+		t.Errorf("then %v: %v", m, err)
 	}
 	many := make([]txn.TxID, 100)
 	for i := range many {
@@ -343,40 +348,43 @@ func TestWatchTxs_InvalidIDs_Named(t *testing.T) {
 	gone, goneToo := unusedID(t, ofAlice, 1).String(), unusedID(t, ofAlice, 2).String()
 	never := unusedID(t, bob, 1).String()
 	const foreign = "7b0c9a52-6f0e-4a39-9d0c-0c8ad1a0f001"
-	received := func(ask *pb.WatchTxRequest, code codes.Code, reason string) string {
+	statusOf := func(ask *pb.WatchTxRequest, code codes.Code, reason string) *grpcstatus.Status {
 		t.Helper()
 		stream, err := n.txs.WatchTx(caller.in(h.ctx), ask)
 		h.must(err)
 		_, err = stream.Recv()
-		return wantStatus(t, err, code, reason).Message()
+		return wantStatus(t, err, code, reason)
+	}
+	received := func(ask *pb.WatchTxRequest, code codes.Code, reason string) string {
+		t.Helper()
+		return statusOf(ask, code, reason).Message()
 	}
 	for _, id := range []string{bobs, never} {
 		one := received(watchID(id), codes.PermissionDenied, "PERMISSION_DENIED")
 		if several := received(watchIDs(mine, foreign, gone, id), codes.PermissionDenied,
 			"PERMISSION_DENIED"); several != one {
-			t.Errorf("of one it is told %q, of several %q", one, several)
+			t.Errorf("for one id: %q, for several: %q", one, several)
 		}
 	}
 	if one, several := received(watchID(gone), codes.NotFound, "TX_NOT_FOUND"),
 		received(watchIDs(mine, gone), codes.NotFound, "TX_NOT_FOUND"); several != one {
-		t.Errorf("of one it is told %q, of several %q", one, several)
+		t.Errorf("for one id: %q, for several: %q", one, several)
 	}
-	if message := received(watchIDs(goneToo, mine, gone), codes.NotFound, "TX_NOT_FOUND"); !strings.HasPrefix(
-		message, "transactions "+gone+", "+goneToo+": not found") {
-		t.Errorf("of two that are gone it is told %q", message)
+	message := received(watchIDs(goneToo, mine, gone), codes.NotFound, "TX_NOT_FOUND")
+	if !strings.HasPrefix(message, "transactions "+gone+", "+goneToo+": ") {
+		t.Errorf("for two unknown ids: %q", message)
 	}
 	lost := []string{mine}
 	for i := range 20 {
 		lost = append(lost, unusedID(t, ofAlice, i).String())
 	}
-	if message := received(watchIDs(lost...), codes.NotFound, "TX_NOT_FOUND"); !strings.Contains(message,
-		" and 4 more: ") {
-		t.Errorf("of twenty that are gone it is told %q", message)
+	message = received(watchIDs(lost...), codes.NotFound, "TX_NOT_FOUND")
+	if more := fmt.Sprintf(" and %d more: ", len(lost)-1-status.MaxViolations); !strings.Contains(
+		message, more) {
+		t.Errorf("for twenty unknown ids: %q", message)
 	}
-	twice := received(watchIDs(mine, strings.ToUpper(mine)), codes.InvalidArgument, "INVALID_FIELD")
-	if want := "txs.tx_ids[1]: repeats " + mine; !strings.HasPrefix(twice, want) {
-		t.Errorf("of one that is named twice it is told %q", twice)
-	}
+	twice := statusOf(watchIDs(mine, strings.ToUpper(mine)), codes.InvalidArgument, "INVALID_FIELD")
+	wantFault(t, twice, "txs.tx_ids[1]", mine)
 	stream, err := n.txs.WatchTx(caller.in(h.ctx), watchIDs(mine))
 	h.must(err)
 	_, token := readSnapshots(t, stream)
@@ -416,8 +424,8 @@ func severalRefusals(other, tx, alien string) []refusal {
 	ofOthers := feed.MultiToken(feed.Target{Txs: feed.NewIDSet([]txn.TxID{{1}})},
 		store.Position{Epoch: 1, Seen: "1:1:"})
 	return []refusal{
-		bad("none of several", watchTx, watchIDs(), "txs.tx_ids", "at least 1 item"),
-		bad("too many of several", watchTx, watchIDs(slices.Repeat([]string{other}, 101)...),
+		bad("no ids", watchTx, watchIDs(), "txs.tx_ids", "at least 1 item"),
+		bad("too many ids", watchTx, watchIDs(slices.Repeat([]string{other}, 101)...),
 			"txs.tx_ids", "no more than 100 item"),
 		bad("not a UUID among several", watchTx, watchIDs(other, "1"), "txs.tx_ids[1]",
 			"must be a valid UUID"),
@@ -425,7 +433,7 @@ func severalRefusals(other, tx, alien string) []refusal {
 			"without commas"),
 		bad("one of several twice", watchTx, watchIDs(tx, strings.ToUpper(tx)), "txs.tx_ids[1]",
 			"repeats "+tx),
-		noTx("UUIDs of somebody else among several", watchTx, watchIDs(tx, other)),
+		noTx("unknown UUIDs among several", watchTx, watchIDs(tx, other)),
 		bad("labels of several", watchTx,
 			ask([]string{tx}, func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b"} }), "labels",
 			"omit them"),
@@ -437,7 +445,7 @@ func severalRefusals(other, tx, alien string) []refusal {
 			"different stream"),
 		bad("token of several mangled", watchTx, ask([]string{tx}, token("i.what")), "resume_token",
 			"different stream"),
-		unknown("a field of tomorrow among several", watchTx,
+		unknown("unknown field among several", watchTx,
 			ask([]string{tx}, func(r *pb.WatchTxRequest) { with(r.GetTxs(), 9) }), "txs.9",
 			"TxIds"),
 	}
@@ -453,7 +461,7 @@ func TestWatchTxs_Lines(t *testing.T) {
 	l := n.stream(path + "?tx_ids=" + one + "&tx_ids=" + two + "&until_final=true")
 	if a, b := l.message(), l.message(); a.GetSnapshot().GetTxId() != two ||
 		b.GetSnapshot().GetTxId() != one {
-		t.Errorf("it begins with %v and %v", a, b)
+		t.Errorf("it starts with %v and %v", a, b)
 	}
 	l.message()
 	o.finalize(txID(t, one))
@@ -462,27 +470,27 @@ func TestWatchTxs_Lines(t *testing.T) {
 	for range 8 {
 		m := l.message()
 		if m.GetEvent() == nil {
-			t.Fatalf("it goes on with %v", m)
+			t.Fatalf("it continues with %v", m)
 		}
 		token = m.GetResumeToken()
 	}
 	if line, more := l.next(); more {
-		t.Errorf("after the last event comes %q", line)
+		t.Errorf("after the last event: %q", line)
 	}
 	for _, name := range []string{"tx_ids", "txIds", "txs.tx_ids", "txs.txIds"} {
 		again := n.stream(
 			path + "?" + name + "=" + two + "&" + name + "=" + one +
 				"&until_final=true&resume_token=" + token)
 		if again.code != http.StatusNoContent {
-			t.Errorf("%s: resumed after the end it answers %d", name, again.code)
+			t.Errorf("%s: resumed after the end: %d", name, again.code)
 		}
 	}
 	for query, reason := range map[string]string{"": "INVALID_FIELD", "?tx_ids=17": "INVALID_FIELD",
 		"?tx_ids=" + one + "&tx_ids=" + one: "INVALID_FIELD", "?submitter=alice": "UNKNOWN_FIELD"} {
 		n.http("GET", path+query, "").wantError(t, 400, codes.InvalidArgument, reason)
 	}
-	n.http("GET", path+"?tx_ids="+unusedID(t, o.id, 1).String(), "").wantError(t, 404, codes.NotFound,
-		"TX_NOT_FOUND")
+	n.http("GET", path+"?tx_ids="+unusedID(t, o.id, 1).String(), "").wantError(t, 404,
+		codes.NotFound, "TX_NOT_FOUND")
 	hundred := make([]string, 100)
 	for i := range hundred {
 		hundred[i] = unusedID(t, o.id, i).String()

@@ -19,7 +19,7 @@ func TestRequirements_CoverTheContract(t *testing.T) {
 			rpcs++
 			full := "/" + service.ServiceName + "/" + method
 			if _, has := requirements[full]; !has {
-				t.Errorf("no requirement says who may call %s", full)
+				t.Errorf("no requirement for %s", full)
 			}
 		}
 		for _, m := range service.Methods {

@@ -9,7 +9,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// pageOf is a page of the feed: events of as many transactions of fifty submitters.
+// pageOf returns a page of events, each of another transaction, of fifty submitters.
 func pageOf(n int) []store.EventInfo {
 	receipt := &txn.Receipt{
 		TxHash:      txn.Hash{2},

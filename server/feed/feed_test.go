@@ -22,8 +22,8 @@ import (
 // reader is a stream under test and its deliveries.
 type reader struct {
 	sub    *subscription
-	seen   map[string]bool // given, or before its beginning
-	tokens []mark          // places that it can be resumed from
+	seen   map[string]bool // received, or before its start
+	tokens []mark          // positions to resume at
 	last   map[txn.TxID]int64
 	given  store.EventKey // named by the token that it resumed with
 }
@@ -36,13 +36,13 @@ type mark struct {
 
 func name(e store.EventInfo) string { return fmt.Sprintf("%s/%d", e.Tx, e.Seq) }
 
-// feedTest drives a tailer and its streams, one step at a time.
+// feedTest drives a feed and its streams, one step at a time.
 type feedTest struct {
 	model   *model
 	feed    *Feed
 	readers []*reader
 	seqs    map[txn.TxID]int64
-	busy    map[txn.TxID]bool // written by a transaction that is open
+	busy    map[txn.TxID]bool // written by an open transaction
 }
 
 func newFeedTest(t *rapid.T) *feedTest {
@@ -65,7 +65,7 @@ func newFeedTest(t *rapid.T) *feedTest {
 	return &feedTest{model: m, feed: f, seqs: map[txn.TxID]int64{}, busy: map[txn.TxID]bool{}}
 }
 
-// txOf is one of a few transactions; two submitters share them.
+// txOf returns one of a few transactions, of two submitters.
 func txOf(n int) (id txn.TxID, submitter txn.SubmitterID) {
 	id[15] = byte(n)
 	return id, txn.SubmitterID(1 + n%2)
@@ -140,19 +140,16 @@ func (ft *feedTest) begin(t *rapid.T) {
 		ft.busy[id] = true
 		state := rapid.SampledFrom(append([]txn.State{"OF_TOMORROW"}, txn.States...)).Draw(t,
 			"state")
-		events = append(
-			events,
-			store.EventInfo{
-				Event: txn.Event{
-					Tx:        id,
-					Submitter: submitter,
-					Seq:       ft.seqs[id] + 1,
-					State:     state,
-				},
-				SubmitterName: nameOf(submitter),
-				Labels:        labelsOf(n),
+		events = append(events, store.EventInfo{
+			Event: txn.Event{
+				Tx:        id,
+				Submitter: submitter,
+				Seq:       ft.seqs[id] + 1,
+				State:     state,
 			},
-		)
+			SubmitterName: nameOf(submitter),
+			Labels:        labelsOf(n),
+		})
 	}
 	ft.model.begin(events...)
 }
@@ -179,7 +176,7 @@ func (ft *feedTest) read(t *rapid.T) {
 	}
 }
 
-// join opens a fresh stream: what is committed by then lies before it.
+// join opens a new stream, which starts after the events committed so far.
 func (ft *feedTest) join(t *rapid.T, what Target, only []string) *reader {
 	r := &reader{
 		sub: &subscription{
@@ -202,7 +199,7 @@ func (ft *feedTest) join(t *rapid.T, what Target, only []string) *reader {
 	return r
 }
 
-// resumeAt opens a stream at a mark of another.
+// resumeAt opens a stream at a mark of another stream.
 func (ft *feedTest) resumeAt(t *rapid.T, m mark, what Target, only []string) *reader {
 	r := ft.join(t, what, only)
 	at, err := store.ParsePosition(m.at.String())
@@ -218,7 +215,7 @@ func (ft *feedTest) resumeAt(t *rapid.T, m mark, what Target, only []string) *re
 	return r
 }
 
-// resume opens a stream where another one once stood, of a caller who may see no more.
+// resume opens a stream at a past position of another one, for a caller with at most its rights.
 func (ft *feedTest) resume(t *rapid.T) {
 	if len(ft.readers) == 0 {
 		return
@@ -229,7 +226,7 @@ func (ft *feedTest) resume(t *rapid.T) {
 	}
 	m := rapid.SampledFrom(old.tokens).Draw(t, "token")
 	only := old.sub.names
-	if only == nil { // who may do more has passed it on
+	if only == nil { // the token was passed on by a caller with more rights
 		only = rapid.SampledFrom(rightsToDraw).Draw(t, "rights")
 	}
 	ft.resumeAt(t, m, old.sub.target, only)
@@ -241,7 +238,7 @@ func (ft *feedTest) take(t *rapid.T, r *reader) (more bool) {
 		t.Fatal(err)
 	}
 	if behind {
-		for ft.feed.finished < r.sub.minRead { // or it would wait for that
+		for ft.feed.finished < r.sub.minRead { // otherwise it would wait for the feed
 			ft.read(t)
 		}
 		if events, err = r.sub.catchUp(t.Context()); err != nil &&
@@ -278,7 +275,7 @@ func (r *reader) isFor(e store.EventInfo) bool {
 		(r.sub.names == nil || slices.Contains(r.sub.names, e.SubmitterName))
 }
 
-// mark keeps a place, which names nothing that is not the caller's.
+// mark records a position, which names only events of the caller.
 func (r *reader) mark(t *rapid.T, at store.Position) {
 	if of := at.After.Submitter; r.sub.names != nil && at.After != r.given &&
 		(of != 0 || at.After.Tx != txn.TxID{}) &&
@@ -292,7 +289,7 @@ func (r *reader) mark(t *rapid.T, at store.Position) {
 	r.tokens = append(r.tokens, mark{at, seen})
 }
 
-// finish lets every stream take all there is and compares it with all that was committed.
+// finish lets every stream take all events and compares them with the committed ones.
 func (ft *feedTest) finish(t *rapid.T) {
 	ft.model.failures = 0
 	ft.read(t)
@@ -314,8 +311,8 @@ func several(t *rapid.T, do func(*rapid.T)) {
 	}
 }
 
-// Whatever the order of commits, reads, stalls and faults: every stream gets every event once, in
-// order per transaction, also when it is resumed anywhere.
+// For any order of commits, reads, stalls and faults, every stream receives every event once, in
+// order per transaction, and can be resumed anywhere.
 func TestFeed_AnyInterleaving_DeliversEveryEventOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -350,15 +347,16 @@ func TestFeed_AnyInterleaving_DeliversEveryEventOnce(t *testing.T) {
 	})
 }
 
-// A stream may fall out of the ring inside of a batch that the tailer has not finished. The newest
-// whole batch is older than the stream then, and must not be where it meets the ring again.
+// A stream may fall out of the ring inside a batch that the feed has not finished. The newest
+// complete batch is then older than the stream, so the stream must not rejoin there.
 func TestFeed_BehindInsideUnfinishedBatch_RejoinsLater(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ft := newFeedTest(t)
-		ft.feed.ring.capacity, ft.feed.page, ft.feed.limits.PageEvents = 1, 1, 1
+		ft.feed.ring.capacity, ft.feed.page = 1, 1
+		ft.feed.limits.PageEvents = 1
 		r := ft.join(t, Target{Submitter: 2}, nil)
-		ft.take(t, r) // it has seen all there is
+		ft.take(t, r) // caught up
 		for _, n := range []int{0, 1, 3, 5} {
 			id, submitter := txOf(n)
 			ft.model.end(
@@ -367,14 +365,14 @@ func TestFeed_BehindInsideUnfinishedBatch_RejoinsLater(t *testing.T) {
 				true,
 			)
 		}
-		ft.model.spared, ft.model.failures = 4, 1 // the head and three pages work
+		ft.model.spared, ft.model.failures = 4, 1 // the head and three pages succeed
 		ft.read(t)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 6 {
 			events, behind, err := r.sub.take()
 			if behind {
-				events, err = r.sub.catchUp(ended) // does not wait for the tailer
+				events, err = r.sub.catchUp(ended) // does not wait for the feed
 			}
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
@@ -387,26 +385,24 @@ func TestFeed_BehindInsideUnfinishedBatch_RejoinsLater(t *testing.T) {
 	})
 }
 
-// Within a batch the tokens of a caller of one account repeat nothing and lead on, though they name
-// no event of another account.
+// Within a batch, the tokens of a caller of one account name no event of another account. Streams
+// resumed from them neither repeat nor miss events.
 func TestFeed_TokensBetweenForeignEvents_RevealNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ft := newFeedTest(t)
-		ft.feed.ring.capacity, ft.feed.page, ft.feed.limits.PageEvents = 1, 1, 1
+		ft.feed.ring.capacity, ft.feed.page = 1, 1
+		ft.feed.limits.PageEvents = 1
 		r := ft.join(t, Target{}, []string{"s1"})
 		r.sub.resumeAt(r.sub.position())
-		for _, of := range [][]int{{0, 2, 1, 3}, {5}, {7}} { // of submitter 1 the even ones
+		for _, of := range [][]int{{0, 2, 1, 3}, {5}, {7}} { // even ones are of submitter 1
 			var events []store.EventInfo
 			for _, n := range of {
 				id, submitter := txOf(n)
-				events = append(
-					events,
-					store.EventInfo{
-						Event:         txn.Event{Tx: id, Submitter: submitter, Seq: 1},
-						SubmitterName: nameOf(submitter),
-					},
-				)
+				events = append(events, store.EventInfo{
+					Event:         txn.Event{Tx: id, Submitter: submitter, Seq: 1},
+					SubmitterName: nameOf(submitter),
+				})
 			}
 			ft.model.end(ft.model.begin(events...), true)
 		}
@@ -415,7 +411,7 @@ func TestFeed_TokensBetweenForeignEvents_RevealNothing(t *testing.T) {
 		for ft.take(t, r) {
 			places[r.tokens[len(r.tokens)-1].at.After.Xid] = true
 		}
-		if len(places) != 4 { // within each transaction of the database, and after all
+		if len(places) != 4 { // within each database transaction, and after all
 			t.Errorf("it stands at %v", places)
 		}
 		for _, m := range slices.Clone(r.tokens) {
@@ -430,8 +426,8 @@ func TestFeed_TokensBetweenForeignEvents_RevealNothing(t *testing.T) {
 	})
 }
 
-// A stream is woken by every event that is for it, and, unless it is of transactions that are
-// named, by none that leads to a state that it does not tell.
+// An event wakes all streams that match it. Only streams of named transactions are also woken by
+// events of other states.
 func TestRegistry_Event_WakesMatchingStreams(t *testing.T) {
 	t.Parallel()
 	f := &Feed{subscriptions: newRegistry()}

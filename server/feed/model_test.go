@@ -15,17 +15,17 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// model is the part of a ledger that the feed reads, in memory: transactions get their xid when
-// they begin and are seen when they commit, in any order, and snapshots have PostgreSQL's form and
-// meaning. It lets a property test take every interleaving step by step.
+// model is the part of a ledger that the feed reads, in memory. Transactions get their xid when
+// they begin and become visible when they commit, in any order. Snapshots have PostgreSQL's format
+// and meaning. A property test can take every interleaving step by step.
 type model struct {
 	mu        sync.Mutex
 	nextXid   uint64
 	open      map[uint64][]store.EventInfo
 	committed []store.EventInfo
 	told      chan struct{}
-	spared    int // reads that still work
-	failures  int // reads that fail then
+	spared    int // reads that succeed
+	failures  int // later reads that fail
 	epoch     int64
 	timeline  int64
 	promoted  uint64 // first number of the timeline
@@ -153,7 +153,7 @@ func (m *model) EventsOfTx(_ context.Context, id txn.TxID, afterSeq int64,
 	return found, m.fails()
 }
 
-// The model has events only; no test here starts a whole stream.
+// The model has only events; no test here starts a whole stream.
 
 func (m *model) Tx(context.Context, txn.TxID) (store.TxInfo, error) {
 	return store.TxInfo{}, errors.ErrUnsupported

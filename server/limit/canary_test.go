@@ -16,7 +16,7 @@ import (
 // one of these tests fails after an update of grpc-go, do not adapt the test: the accounting itself
 // has to change, or calls leak slots, or are not counted at all.
 
-// canary fails with the assumption that does not hold any more.
+// canary fails with the assumption that no longer holds.
 func (h *harness) canary(assumption string, is func() bool) {
 	h.Helper()
 	for limit := time.After(patience); !is(); {
