@@ -15,7 +15,8 @@ import (
 	"github.com/fencepost/fencepost/server/port"
 )
 
-// ConnState is what a node holds for the client at the other end of one connection.
+// ConnState is the state of one connection: its calls, and the responses that its client has not
+// read.
 type ConnState struct {
 	close  func() error // nil for HTTP, whose responses have deadlines
 	source netip.Prefix // zero without an IP address
@@ -116,7 +117,8 @@ func (c *ConnState) begin(cancel context.CancelFunc) {
 func (c *ConnState) end() {
 	c.mu.Lock()
 	pending, cancel := c.pending, c.cancel
-	c.ended, c.pending, c.unread, c.rejected = true, nil, 0, nil
+	c.ended, c.unread = true, 0
+	c.pending, c.rejected = nil, nil
 	c.mu.Unlock()
 	for p := range pending {
 		p.slot.Release()
@@ -179,7 +181,7 @@ type statefulAddr struct {
 	state *ConnState
 }
 
-// connStates are those of the open connections of gRPC.
+// connStates are the states of the open gRPC connections.
 type connStates struct {
 	mu  sync.Mutex
 	all map[*ConnState]struct{}

@@ -18,7 +18,7 @@ import (
 // proven connections closes the new one.
 //
 // A source is an IPv4 address, or the /64 network of an IPv6 address. Connections without an IP
-// address, such as those of Unix sockets, share one source without a limit of its own.
+// address, such as Unix sockets, share one source without a limit of its own.
 type Connections struct {
 	total, perSource int
 	refused          func(reason string)
@@ -43,7 +43,7 @@ type source struct {
 }
 
 // NewConnections bounds connections to total, and to perSource for one source. refused is called
-// for each connection that is closed for want of room, with the reason.
+// for each connection that is closed for lack of room, with the reason.
 func NewConnections(total, perSource int, refused func(reason string)) *Connections {
 	return &Connections{
 		total: total, perSource: perSource, refused: refused,
@@ -216,7 +216,7 @@ func reset(conn net.Conn) {
 		inner = counted.Conn
 	}
 	if tcp, ok := inner.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // a connection that broke is closed below all the more
+		_ = tcp.SetLinger(0) // a broken connection is closed below anyway
 	}
 	_ = inner.Close()
 }

@@ -93,7 +93,7 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// TestConnections_AnyOrder_StaysInBounds compares the counts with those of the open connections.
+// TestConnections_AnyOrder_StaysInBounds compares the counts with the open connections.
 func TestConnections_AnyOrder_StaysInBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,5 +1,5 @@
-// Package limit bounds what clients make a node hold: calls, watches, and responses that a client
-// does not read. All of it that rests on internals of grpc-go is in response.go and conn.go, and
+// Package limit bounds the calls and watches in progress on a node, and the responses that clients
+// do not read. All code that relies on internals of grpc-go is in response.go and conn.go, and
 // canary_test.go fails if grpc-go changes them.
 package limit
 
@@ -113,8 +113,9 @@ type Limiter struct {
 	counters Counters
 
 	calls, watches, healthWatches *Shares
-	rates                         atomic.Pointer[map[string]*rate.Limiter] // of all callers; nil: no limit
-	conns                         connStates
+	// rates has the limits of all callers; nil: no limit.
+	rates atomic.Pointer[map[string]*rate.Limiter]
+	conns connStates
 }
 
 // New returns a limiter without callers.
@@ -208,8 +209,8 @@ type share struct {
 	limited error  // if the share of the caller is full
 }
 
-// shares returns what a call takes. Health calls take nothing that other calls need: a busy node is
-// a healthy node.
+// shares returns the resources that a call takes. Health calls have their own: a busy node is a
+// healthy node.
 func (l *Limiter) shares(c *ConnState, key, method string) []share {
 	health := share{
 		of: bound{&c.health, MaxHealthCalls}, weight: 1, full: errManyHealth,
@@ -242,8 +243,7 @@ func (l *Limiter) weight(method string) int64 {
 	return 1
 }
 
-// Callers with names, and the addresses of those without, are told apart by what their keys begin
-// with.
+// Prefixes of keys distinguish callers with names from the addresses of those without.
 const namedPrefix, sourcePrefix = "caller ", "source "
 
 func sourceKey(source netip.Prefix) string { return sourcePrefix + source.String() }
@@ -320,7 +320,8 @@ func (l *Limiter) reject(err error) error {
 
 // Tap returns the handler that admits calls of gRPC before the transport reads on. Calls that
 // authenticate rejects take no slot; caller names those that it admits. The transport ends the
-// context of a call however the call ends, and that releases the slot. finish returns the status of a rejected call.
+// context of a call however the call ends, and that releases the slot. finish returns the status of
+// a rejected call.
 func (l *Limiter) Tap(
 	authenticate func(ctx context.Context, method string) (context.Context, error),
 	caller func(ctx context.Context) string,

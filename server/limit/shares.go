@@ -8,9 +8,10 @@ import (
 // Shares divides the room for calls, or for streams, among callers.
 //
 // Half of the room is guaranteed: it is divided among the callers by weight, and a caller always
-// gets its part, whatever the others do. The other half is common. There, a caller may hold at most
-// lead times as much as is free, so some room is always left for callers that come later: an eighth
-// after one greedy caller, a fifteenth after two. If there is only one caller, it has all the room.
+// gets its part, regardless of the others. The other half is common. There, a caller may hold at
+// most lead times as much as is free, so some room is always left for callers that come later: an
+// eighth after one greedy caller, a fifteenth after two. If there is only one caller, it has all
+// the room.
 //
 // Callers without a weight share the common part. If no caller has a weight, all room is common.
 type Shares struct {
@@ -66,7 +67,7 @@ func (s *Shares) Divide(weights map[string]int64) {
 	}
 }
 
-// Take takes room for a caller, unless there is not enough.
+// Take takes room for a caller, if there is enough.
 func (s *Shares) Take(caller string, weight int64) Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +84,8 @@ func (s *Shares) Take(caller string, weight int64) Outcome {
 	return Taken
 }
 
-// Add takes room that must be counted even if there is not enough, or gives back room that was
-// taken, if weight is negative.
+// Add takes room that must be counted even beyond the limit, or releases room if weight is
+// negative.
 func (s *Shares) Add(caller string, weight int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,7 @@ func TestShares_SingleCaller_HasAllRoom(t *testing.T) {
 	}
 }
 
-// TestShares_AnyOrder_StaysInBounds checks the sum of what is taken, guarantees included, after
+// TestShares_AnyOrder_StaysInBounds checks the sum of the taken room, guarantees included, after
 // any takes, returns and changes of the weights.
 func TestShares_AnyOrder_StaysInBounds(t *testing.T) {
 	t.Parallel()
