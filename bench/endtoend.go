@@ -18,7 +18,7 @@ type endToEnd struct {
 	period     time.Duration
 	byHash     bool
 	embedded   bool
-	simulated  bool // as with default settings: drafts are simulated whatever their gas limit
+	simulated  bool // as with default settings: drafts are simulated with any gas limit
 	// blocks are always full, so the cost of a transaction is the cost on a machine that keeps up
 	lockstep bool
 }

@@ -64,7 +64,8 @@ func relations() []relation {
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
 		{"queue.max_per_submitter is at most queue.max_total, unless that is 0.", relateQueues},
 		{
-			"grpc.max_connections_per_address is at most grpc.max_connections, unless that is auto.",
+			"grpc.max_connections_per_address is at most grpc.max_connections, unless that is " +
+				"auto.",
 			relateConnections,
 		},
 		{"chains.*.release_depth is at most chains.*.confirmations, or final.", relateDepths},

@@ -233,9 +233,9 @@ func grpcFields() []field[GRPC] {
 			func(g *GRPC) *int { return &g.MaxCalls }),
 		value("max_connections", orWord("auto", whole(16, 1_000_000)), "auto",
 			"Open connections on this node. A full node closes the oldest connection without an "+
-				"admitted call, of the address that has most of them, in favor of a new one. auto: "+
-				"as many as the process's limit of open files allows, at most 65536. Some files "+
-				"are kept for the database, RPC endpoints and ops.listen.",
+				"admitted call, of the address that has most of them, in favor of a new one. "+
+				"auto: as many as the process's limit of open files allows, at most 65536. Some "+
+				"files are kept for the database, RPC endpoints and ops.listen.",
 			func(g *GRPC) *int { return &g.MaxConnections }),
 		value("max_connections_per_address", orWord("auto", whole(1, 1_000_000)), "auto",
 			"Open connections from one address, which is a /64 network for IPv6. auto: half of "+

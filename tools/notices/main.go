@@ -20,9 +20,10 @@ import (
 	"strings"
 )
 
-const head = `Fencepost is licensed under the Apache License 2.0 (see LICENSE). Its programs link the modules
-below, each under its own license. go-ethereum is licensed under the LGPL 3.0: its source is the
-unmodified module of this version, and "make build" links the programs with another one.
+const head = `Fencepost is licensed under the Apache License 2.0 (see LICENSE). Its programs link
+the modules below, each under its own license. go-ethereum is licensed under the LGPL 3.0: its
+source is the unmodified module of this version, and "make build" links the programs with another
+one.
 
 This file is generated: go run -C tools ./notices ../NOTICE
 `
@@ -111,7 +112,8 @@ func (p pkg) origin() (name, root string) {
 	return p.Module.Path + " " + p.Module.Version, p.Module.Dir
 }
 
-// linked lists the packages of programs for one fixed system, so that the result is the same on all.
+// linked lists the packages of programs for one fixed system, so that the result is the same on
+// all.
 func linked(dir, pattern string) (all []pkg, err error) {
 	list := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Module", pattern)
 	list.Dir = dir
