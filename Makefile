@@ -138,9 +138,10 @@ sim-long: ## Simulate for hours and look for every mutant: SEEDS runs (20000) fr
 	  -seeds=$(if $(filter file,$(origin SEEDS)),20000,$(SEEDS)) -first=$(FIRST)
 
 .PHONY: faults
-faults: ## Print the outcome of a transaction for each broadcast fault at each moment
+faults: ## Print the outcomes of broadcast faults at each moment, and of endpoint faults
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
-	  go test -count=1 -v -run '^TestFaultMatrix$$' ./engine | grep -v -e '^=== ' -e '^ *time='
+	  go test -count=1 -v -run '^(TestFaultMatrix$$|TestBatches_|TestOutage_|TestQuirk_)' \
+	  ./engine ./chain | grep -v -e '^=== ' -e '^ *time='
 
 # CHAOS_TIME: duration. CHAOS_SEED: order of the faults (unset: random). CHAOS_CHAIN: embedded or
 # geth. CHAOS_MODE: lease.mode (unset: basic, and worker-queue on geth).

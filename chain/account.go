@@ -32,7 +32,7 @@ func (c *Client) Account(ctx context.Context, address txn.Address,
 			at := known - min(settled, known)
 			var err error
 			var old *stateError
-			if view, err = accountAt(ctx, client, address, at); errors.As(err, &old) {
+			if view, err = e.accountAt(ctx, client, address, at); errors.As(err, &old) {
 				noState = noState || e.faultOf(old.err, nil).class != txn.RateLimited
 				return old.err
 			}
@@ -65,13 +65,13 @@ type stateError struct{ err error }
 func (e *stateError) Error() string { return e.err.Error() }
 
 // accountAt sends one batch, with the settled nonce as of block at.
-func accountAt(ctx context.Context, client *jsonrpc.Client, address txn.Address,
+func (e *endpoint) accountAt(ctx context.Context, client *jsonrpc.Client, address txn.Address,
 	at uint64) (txn.Account, error) {
 	var (
 		head                     *header
-		latest, pending, settled hexutil.Uint64
+		latest, pending, settled quantity
 		code                     hexutil.Bytes
-		balance                  hexutil.Big
+		balance                  bigQuantity
 	)
 	elems := []jsonrpc.Call{
 		{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &head},
@@ -85,7 +85,7 @@ func accountAt(ctx context.Context, client *jsonrpc.Client, address txn.Address,
 			Result: &settled,
 		},
 	}
-	if err := batch(ctx, client, elems); err != nil {
+	if err := e.readCounts(ctx, client, elems, 2); err != nil {
 		var refused *jsonrpc.Error
 		if errors.As(elems[len(elems)-1].Error, &refused) &&
 			error(refused) == err { // it is the last element, so all others succeeded
@@ -104,8 +104,53 @@ func accountAt(ctx context.Context, client *jsonrpc.Client, address txn.Address,
 	if overflow {
 		return txn.Account{}, fmt.Errorf("%w: a balance above 2^256-1", errMalformed)
 	}
+	if elems[2].Error != nil {
+		pending = latest
+	}
 	return txn.Account{
 		Latest: txn.Nonce(latest), Pending: txn.Nonce(pending), Settled: txn.Nonce(settled),
 		Head: block.Number, HeadHash: block.Hash, HasCode: len(code) > 0, BalanceAt: *funds,
 	}, nil
+}
+
+// minPendingFailures is how many reads in a row must fail at the tag "pending" before an account is
+// read without it: a single one may be a passing fault, and another endpoint may serve the tag.
+const minPendingFailures = 2
+
+// readCounts sends a batch in which only the element at the index pending, a transaction count, may
+// fail, and only if the endpoint does not serve that tag. The newest count stands in for it then;
+// transactions in the pool are not seen.
+func (e *endpoint) readCounts(ctx context.Context, client *jsonrpc.Client, elems []jsonrpc.Call,
+	pending int) error {
+	if err := client.Batch(ctx, elems); err != nil {
+		return err
+	}
+	refused := false
+	for i := range elems {
+		switch {
+		case elems[i].Error == nil:
+		case i == pending && e.lacksPending(elems[i].Error):
+			refused = true
+		default:
+			return elems[i].Error
+		}
+	}
+	if !refused {
+		e.pendingFailures.Store(0)
+	}
+	return nil
+}
+
+// lacksPending reports whether an error is the last of several in a row that refuse the tag.
+func (e *endpoint) lacksPending(err error) bool {
+	f := e.faultOf(err, nil)
+	if !f.answered || f.class == txn.RateLimited {
+		return false
+	}
+	failures := e.pendingFailures.Add(1)
+	if failures == minPendingFailures {
+		e.o.Logger.Warn("RPC endpoint does not serve the tag pending; latest used instead",
+			"chain", e.o.Name, "endpoint", e.label, "reason", f.detail)
+	}
+	return failures >= minPendingFailures
 }

@@ -17,13 +17,13 @@ var errMalformed = errors.New("malformed response")
 // header is the part of a block that is read. The hash is the node's: chains with additional header
 // fields hash other bytes than the library.
 type header struct {
-	Number   *hexutil.Big   `json:"number"`
-	Hash     txn.Hash       `json:"hash"`
-	Parent   txn.Hash       `json:"parentHash"`
-	Time     hexutil.Uint64 `json:"timestamp"`
-	BaseFee  *hexutil.Big   `json:"baseFeePerGas"`
-	GasLimit hexutil.Uint64 `json:"gasLimit"`
-	Txs      hashList       `json:"transactions"`
+	Number   *bigQuantity `json:"number"`
+	Hash     txn.Hash     `json:"hash"`
+	Parent   txn.Hash     `json:"parentHash"`
+	Time     quantity     `json:"timestamp"`
+	BaseFee  *bigQuantity `json:"baseFeePerGas"`
+	GasLimit quantity     `json:"gasLimit"`
+	Txs      hashList     `json:"transactions"`
 }
 
 // block checks the fields that are needed to link and to compare the header.
@@ -78,7 +78,7 @@ func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 
 // probe reads the block number only.
 func (e *endpoint) probe(ctx context.Context, client *jsonrpc.Client) error {
-	var number hexutil.Uint64
+	var number quantity
 	if err := client.Call(ctx, &number, "eth_blockNumber"); err != nil {
 		return err
 	}

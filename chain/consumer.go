@@ -98,14 +98,14 @@ func (s nonceSearch) block(ctx context.Context) (number uint64, ok bool, err err
 }
 
 func (s nonceSearch) head(ctx context.Context) (uint64, error) {
-	var number hexutil.Uint64
+	var number quantity
 	err := s.client.Call(ctx, &number, "eth_blockNumber")
 	return uint64(number), err
 }
 
 // at reads the state of the nonce at several heights in one batch.
 func (s nonceSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
-	counts := make([]hexutil.Uint64, len(heights))
+	counts := make([]quantity, len(heights))
 	elems := make([]jsonrpc.Call, len(heights))
 	for i, h := range heights {
 		elems[i] = jsonrpc.Call{
@@ -138,7 +138,7 @@ func (s nonceSearch) at(ctx context.Context, heights ...uint64) ([]usage, error)
 func (s nonceSearch) consumer(ctx context.Context, number uint64) (*txn.Consumer, error) {
 	sent := sentTx{address: s.address, nonce: s.nonce}
 	block := &struct {
-		Number *hexutil.Big `json:"number"`
+		Number *bigQuantity `json:"number"`
 		Hash   txn.Hash     `json:"hash"`
 		Txs    *sentTx      `json:"transactions"`
 	}{Txs: &sent}
@@ -171,9 +171,9 @@ type sentTx struct {
 // UnmarshalJSON reads the list.
 func (f *sentTx) UnmarshalJSON(raw []byte) error {
 	type tx struct {
-		Hash  txn.Hash       `json:"hash"`
-		From  txn.Address    `json:"from"`
-		Nonce hexutil.Uint64 `json:"nonce"`
+		Hash  txn.Hash    `json:"hash"`
+		From  txn.Address `json:"from"`
+		Nonce quantity    `json:"nonce"`
 	}
 	return eachElement(raw, func(t *tx) {
 		if t.From == f.address && txn.Nonce(t.Nonce) == f.nonce {

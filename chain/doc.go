@@ -28,9 +28,9 @@
 //   - An unsupported method or an unknown block has no effect, unless it is the head.
 //   - An endpoint that accepts no transactions gets none for a while, if another endpoint does.
 //   - A broken connection, a timeout or a request limit makes the endpoint unhealthy. Except after
-//     a request limit, it is verified before its next use: at once after the first failure, then with
-//     a delay that grows to a second, or for as long as the provider asks. Calls that fail together
-//     count once, so the delay does not depend on their number.
+//     a request limit, it is verified before its next use: at once after the first failure, then
+//     with a delay that grows to a second, or for as long as the provider asks. Calls that fail
+//     together count once, so the delay does not depend on their number.
 //
 // An unhealthy endpoint is used last and probed in the background, so no call waits for it while
 // another endpoint serves. One call tries the endpoints in turn, and stops after two timeouts.

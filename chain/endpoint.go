@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -56,13 +55,15 @@ type endpoint struct {
 
 	secrets redactor // the secret parts of url
 
-	slots      chan struct{} // limits concurrent calls
-	connecting chan struct{} // held while connecting
-	dials      atomic.Uint64 // connections opened so far
-	blockGas   atomic.Uint64 // gas limit of a recent block; 0 if unknown
-	byHashOnly atomic.Bool   // it does not serve all receipts of a block at once
-	sends      sendBackoff
-	outbox     outbox
+	slots           chan struct{} // limits concurrent calls
+	connecting      chan struct{} // held while connecting
+	dials           atomic.Uint64 // connections opened so far
+	unproven        atomic.Bool   // it does not serve block 0
+	blockGas        atomic.Uint64 // gas limit of a recent block; 0 if unknown
+	pendingFailures atomic.Int64  // consecutive, of reads with the tag pending
+	byHashOnly      atomic.Bool   // it does not serve all receipts of a block at once
+	sends           sendBackoff
+	outbox          outbox
 
 	mu     sync.Mutex
 	client *jsonrpc.Client // nil: not connected
@@ -376,9 +377,9 @@ func (e *endpoint) detach() (end func()) {
 // verify reads chain id, genesis block and head in one batch.
 func (e *endpoint) verify(ctx context.Context, client *jsonrpc.Client) *fault {
 	var (
-		id      hexutil.Big
+		id      bigQuantity
 		genesis *header
-		head    hexutil.Uint64
+		head    quantity
 	)
 	f := e.do(
 		ctx,
@@ -386,11 +387,17 @@ func (e *endpoint) verify(ctx context.Context, client *jsonrpc.Client) *fault {
 		e.connectTimeout(),
 		new(callInfo),
 		func(ctx context.Context, client *jsonrpc.Client) error {
-			return batch(ctx, client, []jsonrpc.Call{
+			calls := []jsonrpc.Call{
 				{Method: "eth_chainId", Result: &id},
 				{Method: "eth_getBlockByNumber", Args: []any{"0x0", false}, Result: &genesis},
 				{Method: "eth_blockNumber", Result: &head},
-			})
+			}
+			err := batch(ctx, client, calls)
+			if err != nil && err == calls[1].Error && calls[2].Error == nil && e.lacksBlock(err) {
+				genesis = nil
+				return nil
+			}
+			return err
 		},
 	)
 	if f != nil {
@@ -405,12 +412,19 @@ func (e *endpoint) verify(ctx context.Context, client *jsonrpc.Client) *fault {
 		)}
 	}
 	if genesis == nil || genesis.Hash == (txn.Hash{}) {
-		return &fault{
-			class:  txn.Unavailable,
-			detail: "the node does not serve block 0, which identifies its chain",
+		if e.pin.get() == (txn.Hash{}) {
+			return &fault{
+				class: txn.Unavailable,
+				detail: "the node does not serve block 0, which identifies its chain; set " +
+					"genesis " +
+					"in the configuration of the chain",
+			}
 		}
-	}
-	if want := e.pin.hold(genesis.Hash); want != genesis.Hash {
+		if !e.unproven.Swap(true) {
+			e.o.Logger.Warn("RPC endpoint does not serve block 0; verified by its chain id only",
+				"chain", e.o.Name, "endpoint", e.label)
+		}
+	} else if want := e.pin.hold(genesis.Hash); want != genesis.Hash {
 		return &fault{class: txn.WrongChain, cause: ErrWrongGenesis, detail: fmt.Sprintf(
 			"block 0 is %s, expected %s: chain reset, or another network with the same chain_id",
 			genesis.Hash,
@@ -422,6 +436,13 @@ func (e *endpoint) verify(ctx context.Context, client *jsonrpc.Client) *fault {
 	e.verifiedDials, e.mustVerify = e.dials.Load(), false
 	e.mu.Unlock()
 	return nil
+}
+
+// lacksBlock reports whether an error says that the node does not have or serve a block, such as
+// one that it has pruned.
+func (e *endpoint) lacksBlock(err error) bool {
+	f := e.faultOf(err, nil)
+	return f.answered && f.class != txn.RateLimited && f.class != txn.Unauthorized
 }
 
 // batch sends one JSON-RPC batch. Every element must succeed.

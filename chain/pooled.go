@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -21,9 +20,9 @@ func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonc
 	hashes []txn.Hash) (txn.Diagnosis, error) {
 	var found txn.Diagnosis
 	what := fmt.Sprintf("look for nonce %d of %s in the pool", nonce, address.Hex())
-	err := c.read(ctx, what, func(ctx context.Context, _ *endpoint, client *jsonrpc.Client) error {
+	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
 		var (
-			latest, next hexutil.Uint64
+			latest, next quantity
 			known        = make([]*pooled, len(hashes))
 		)
 		elems := []jsonrpc.Call{
@@ -42,6 +41,9 @@ func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonc
 		}
 		if err := client.Batch(ctx, elems); err != nil {
 			return err
+		}
+		if elems[1].Error != nil && e.lacksPending(elems[1].Error) {
+			elems[1].Error, next = nil, latest
 		}
 		var err error
 		found, err = diagnose(nonce, txn.Nonce(latest), txn.Nonce(next), elems, known)

@@ -16,9 +16,9 @@ import (
 type market struct {
 	head     *header
 	history  *feeHistory
-	price    *hexutil.Big
-	balance  hexutil.Big
-	estimate hexutil.Uint64
+	price    *bigQuantity
+	balance  bigQuantity
+	estimate quantity
 
 	from   *endpoint // the endpoint that responded
 	number uint64    // of the head
@@ -28,8 +28,8 @@ type market struct {
 }
 
 type feeHistory struct {
-	BaseFees []*hexutil.Big   `json:"baseFeePerGas"`
-	Rewards  [][]*hexutil.Big `json:"reward"`
+	BaseFees []*bigQuantity   `json:"baseFeePerGas"`
+	Rewards  [][]*bigQuantity `json:"reward"`
 }
 
 // marketQuery selects the calls of a batch.
@@ -367,20 +367,17 @@ func aboveBase(price, base *txn.Wei) (tip txn.Wei) {
 	return tip
 }
 
-// fromBig returns nil if the value is missing or out of range.
-func fromBig(b *hexutil.Big) *txn.Wei {
-	if b == nil || b.ToInt().Sign() < 0 {
+// fromBig returns a copy of the value; nil if it is missing.
+func fromBig(b *bigQuantity) *txn.Wei {
+	if b == nil {
 		return nil
 	}
-	w, overflow := uint256.FromBig(b.ToInt())
-	if overflow {
-		return nil
-	}
-	return w
+	w := uint256.Int(*b)
+	return &w
 }
 
 // usualTip returns the median of the tips in the history. Empty blocks report 0 and are skipped.
-func usualTip(rewards [][]*hexutil.Big) txn.Wei {
+func usualTip(rewards [][]*bigQuantity) txn.Wei {
 	paid := make([]txn.Wei, 0, len(rewards))
 	for _, block := range rewards {
 		if len(block) == 0 {

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
@@ -221,7 +220,7 @@ func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft,
 // simulate returns the gas of a draft. If the draft was rejected, a query of everything finds out
 // why.
 func (c *Client) simulate(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
-	var estimate hexutil.Uint64
+	var estimate quantity
 	o := txn.Outcome{Class: txn.Ambiguous}
 	err := c.read(ctx, "estimate gas",
 		func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
@@ -249,7 +248,7 @@ func (c *Client) simulate(ctx context.Context, draft txn.Draft) (uint64, txn.Out
 
 // hasBalance queries a balance and reports whether it covers need.
 func (c *Client) hasBalance(ctx context.Context, from txn.Address, need txn.Wei) bool {
-	var told hexutil.Big
+	var told bigQuantity
 	err := c.read(
 		ctx,
 		"read balance",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
@@ -13,12 +12,12 @@ import (
 // receipt is a node's receipt. Block number and hash are null for a pending transaction, if a node
 // returns one.
 type receipt struct {
-	TxHash      txn.Hash       `json:"transactionHash"`
-	BlockHash   *txn.Hash      `json:"blockHash"`
-	BlockNumber *hexutil.Big   `json:"blockNumber"`
-	Status      *hexutil.Big   `json:"status"`
-	GasUsed     hexutil.Uint64 `json:"gasUsed"`
-	GasPrice    *hexutil.Big   `json:"effectiveGasPrice"`
+	TxHash      txn.Hash     `json:"transactionHash"`
+	BlockHash   *txn.Hash    `json:"blockHash"`
+	BlockNumber *bigQuantity `json:"blockNumber"`
+	Status      *bigQuantity `json:"status"`
+	GasUsed     quantity     `json:"gasUsed"`
+	GasPrice    *bigQuantity `json:"effectiveGasPrice"`
 }
 
 // Receipts looks up every hash: by block if many are in one block, else in batches. A failed batch

@@ -52,7 +52,7 @@ type transport interface {
 	close()
 }
 
-// request is the body of one request and what is expected of its response.
+// request is the body of one request and the limits of its response.
 type request struct {
 	body  []byte
 	ids   []string // of the calls, in their order
@@ -90,7 +90,7 @@ func (c *Client) Batch(ctx context.Context, calls []Call) error {
 	return nil
 }
 
-// Request makes the calls in one request, whatever MaxBatch is. It returns an error if the request
+// Request makes the calls in one request, above MaxBatch too. It returns an error if the request
 // failed as a whole; otherwise the outcome of each call is in its Error.
 func (c *Client) Request(ctx context.Context, calls []Call) error {
 	_, err := c.request(ctx, calls)

@@ -84,7 +84,7 @@ func (r *request) read(body io.Reader, skip map[string]bool) ([]response, error)
 	case err != nil:
 		return nil, err
 	case !r.batch && alone:
-		return found, nil // whatever its id
+		return found, nil // of any id
 	case !r.batch:
 		return nil, ErrMalformed
 	}

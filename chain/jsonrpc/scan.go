@@ -20,7 +20,7 @@ const (
 )
 
 // scanner reads JSON values from a stream and keeps the wanted parts of them. It checks only the
-// structure; what is kept is checked when it is decoded.
+// structure; kept parts are checked when they are decoded.
 type scanner struct {
 	r    *bufio.Reader
 	from boundedReader

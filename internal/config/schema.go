@@ -400,7 +400,8 @@ func chainFields() []field[Chain] {
 			func(c *Chain) *uint64 { return &c.ChainID }).must(),
 		value("genesis", blockHash(), "",
 			"The hash of block 0, which every endpoint must report. If it is not set, the "+
-				"first endpoint's genesis hash is used.",
+				"first endpoint's genesis hash is used. An endpoint that does not serve block 0 can "+
+				"be used only if it is set; such an endpoint is verified by its chain id.",
 			func(c *Chain) *common.Hash { return &c.Genesis }),
 		values("rpc", endpoint(),
 			"JSON-RPC endpoints in order of preference. The URLs often contain a provider's "+
