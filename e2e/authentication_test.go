@@ -139,7 +139,10 @@ func (n *node) program(t *testing.T, arguments ...string) (out string, good bool
 // secureCurl calls the node by its name; the code is empty if there was no answer.
 func (n *node) secureCurl(tls bool, path string, arguments ...string) (code, body string) {
 	_, port, _ := strings.Cut(n.addr, ":")
-	url := map[bool]string{true: "https", false: "http"}[tls] + "://node.test:" + port + path
+	url := "http://localhost:" + port + path
+	if tls {
+		url = "https://node.test:" + port + path
+	}
 	arguments = append(
 		[]string{
 			"--silent",
@@ -148,6 +151,7 @@ func (n *node) secureCurl(tls bool, path string, arguments ...string) (code, bod
 			"30",
 			"--resolve",
 			"node.test:" + port + ":127.0.0.1",
+			"--ipv4",
 			"--write-out",
 			"\n%{http_code}",
 			url,

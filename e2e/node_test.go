@@ -38,6 +38,7 @@ type node struct {
 	dir    string
 	config string
 	addr   string
+	ops    string
 	url    string // of the database
 	names  []string
 	pool   *pgxpool.Pool
@@ -126,7 +127,10 @@ func newNode(t *testing.T, c *testChain, o nodeOptions) *node {
 // prepareNode writes the configuration for submitters s00, s01, ... of the chain's keys.
 func prepareNode(t *testing.T, c *testChain, o nodeOptions, url string) *node {
 	t.Helper()
-	n := &node{dir: t.TempDir(), addr: address(freePort(t)), url: url, openFiles: o.openFiles}
+	n := &node{
+		dir: t.TempDir(), addr: address(freePort(t)), ops: address(freePort(t)), url: url,
+		openFiles: o.openFiles,
+	}
 	n.config = filepath.Join(n.dir, "fencepost.yaml")
 	n.writeConfig(t, c, o)
 	pool, err := pgxpool.New(t.Context(), n.url)
@@ -175,7 +179,7 @@ chains:
 signers:
   - {name: local, keystore: {dir: %q, password_file: ./password}}
 submitters:
-%s`, cmp.Or(o.name, "a"), n.addr, o.secure.config(), o.queue, address(freePort(t)), n.url,
+%s`, cmp.Or(o.name, "a"), n.addr, o.secure.config(), o.queue, n.ops, n.url,
 		cmp.Or(o.lease, defaultLease), c.id, cmp.Or(o.rpc, c.url), o.poll, o.confirmations,
 		max(o.release, 1), o.keys, submitters.String()))
 }

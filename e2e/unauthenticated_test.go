@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -48,6 +49,34 @@ func TestUnauthenticated_MemoryBounded(t *testing.T) {
 				t.Errorf("an authenticated call gets %q", code)
 			}
 		})
+	}
+}
+
+// TestHost_OtherName_Rejected: a web page whose name resolves to the node reads nothing of it.
+func TestHost_OtherName_Rejected(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, embedded(t, time.Second, 1), nodeOptions{confirmations: 1, poll: time.Second})
+	for _, url := range []string{
+		"http://" + n.addr + "/api/v1/submitters", "http://" + n.ops + "/metrics",
+		"http://" + n.ops + "/readyz",
+	} {
+		for host, want := range map[string]int{
+			"": http.StatusOK, "localhost": http.StatusOK,
+			"evil.example": http.StatusMisdirectedRequest,
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			response, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _ = response.Body.Close(); response.StatusCode != want {
+				t.Errorf("%s as %q: %s, want %d", url, host, response.Status, want)
+			}
+		}
 	}
 }
 

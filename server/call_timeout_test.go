@@ -84,7 +84,7 @@ func TestResponse_NotRead_SlotReleased(t *testing.T) {
 	var head bytes.Buffer
 	encoder := hpack.NewEncoder(&head)
 	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"},
-		{":authority", "node.test"}, {":path", "/api/v1/submitters/alice"}} {
+		{":authority", "localhost"}, {":path", "/api/v1/submitters/alice"}} {
 		h.must(encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
 	h.must(framer.WriteHeaders(http2.HeadersFrameParam{

@@ -75,7 +75,7 @@ func TestBody_BrokenChunk_Rejected(t *testing.T) {
 		defer conn.Close()
 		n.must(conn.SetDeadline(time.Now().Add(testTimeout)))
 		_, err = fmt.Fprintf(conn,
-			"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: "+
+			"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: "+
 				"chunked\r\n\r\nzz\r\n{}",
 			path)
 		n.must(err)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/hosts"
 	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/txn"
@@ -28,6 +30,13 @@ type Options struct {
 	Limits Limits       // zero fields: the defaults
 	// TLS configures the listener; nil: plain text. NextProtos default to "h2" and "http/1.1".
 	TLS *tls.Config
+
+	// Certificate returns the certificate in force, whose names are allowed as hosts over HTTP.
+	// nil: none.
+	Certificate func() *x509.Certificate
+	// AllowedHosts are further names that clients over HTTP may use for this node, in lower case;
+	// "*" allows any. IP addresses and localhost always are allowed.
+	AllowedHosts []string
 
 	// AllowedOrigins are the web sites whose pages may call from a browser, such as
 	// "https://example.com"; "*" allows any. Empty: none.
@@ -108,6 +117,18 @@ const lightSlack = 256 << 10
 
 // lightBody is the size limit of the body of a call that counts as one.
 func (l *Limits) lightBody() int { return 2*l.PayloadBytes + lightSlack }
+
+// allowHost reports whether a Host header names this node.
+func (o *Options) allowHost(header string) bool {
+	if hosts.Names(o.AllowedHosts).Allow(header) {
+		return true
+	}
+	if o.Certificate == nil {
+		return false
+	}
+	leaf := o.Certificate()
+	return leaf != nil && leaf.VerifyHostname(hosts.Host(header)) == nil
+}
 
 func (o *Options) complete() {
 	if o.Tail == nil {

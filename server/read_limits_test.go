@@ -65,7 +65,7 @@ func (n *node) upload(path, kind string) net.Conn {
 		kind += "\r\nConnect-Protocol-Version: 1"
 	}
 	_, err = fmt.Fprintf(conn,
-		"POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n{", path,
+		"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n{", path,
 		kind)
 	n.must(err)
 	return conn

@@ -169,7 +169,7 @@ func New(o Options) (*Server, error) {
 	s.register(s.grpc)
 	s.register(s.inner)
 	s.methods = methodsOf(s.inner)
-	gateway, err := web.New(s.web(o.AllowedOrigins))
+	gateway, err := web.New(s.web(o))
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 }
 
 // web returns the options of the gateway.
-func (s *Server) web(allowedOrigins []string) web.Options {
+func (s *Server) web(o Options) web.Options {
 	txs := s.txs
 	service := pb.TxService_ServiceDesc
 	i := slices.IndexFunc(service.Streams,
@@ -229,7 +229,8 @@ func (s *Server) web(allowedOrigins []string) web.Options {
 	}
 	return web.Options{
 		Inner:          s.inner,
-		AllowedOrigins: allowedOrigins,
+		AllowedOrigins: o.AllowedOrigins,
+		AllowHost:      o.allowHost,
 		Limits: web.Limits{
 			LightBody:   s.limits.lightBody(),
 			HeavyBody:   s.limits.bodyBytes(),

@@ -66,7 +66,7 @@ func (c *bareClient) watch(ask *pb.WatchTxRequest) {
 	c.head.Reset()
 	for _, f := range [][2]string{
 		{":method", "POST"}, {":scheme", "http"}, {":path", pb.TxService_WatchTx_FullMethodName},
-		{":authority", "node"},
+		{":authority", "localhost"},
 		{"content-type", "application/grpc"}, {"user-agent", "bare"}, {"te", "trailers"},
 	} {
 		c.must(c.fields.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))

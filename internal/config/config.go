@@ -59,6 +59,7 @@ type GRPC struct {
 	TokensFile              string
 	ReloadInterval          time.Duration
 	AllowedOrigins          []string
+	AllowedHosts            []string
 	MaxStreamsPerConnection uint32
 	MaxCalls                int
 	MaxConnections          int // 0: as many as the limit of open files allows
@@ -86,7 +87,10 @@ type Caller struct {
 func (c Caller) Operator() bool { return c.Role == "operator" }
 
 // Ops is the listener for operators.
-type Ops struct{ Listen string }
+type Ops struct {
+	Listen       string
+	AllowedHosts []string
+}
 
 // Database configures the PostgreSQL database that holds the ledger.
 type Database struct {

@@ -48,6 +48,18 @@ func (c *Config) listenerRisks() (risks []Risk) {
 			`with "*" the pages of every web site can call this node`,
 			"list the origins of your own pages", open})
 	}
+	for _, l := range []struct {
+		key   string
+		names []string
+		open  bool
+	}{{"grpc.allowed_hosts", c.GRPC.AllowedHosts, open},
+		{"ops.allowed_hosts", c.Ops.AllowedHosts, true}} {
+		if l.open && slices.Contains(l.names, "*") {
+			risks = append(risks, Risk{l.key,
+				`with "*" the pages of a hostile web site can read this node (DNS rebinding)`,
+				"list the host names of the node", false})
+		}
+	}
 	if c.Ops.Listen != "" && !(GRPC{Listen: c.Ops.Listen}).Loopback() {
 		risks = append(risks, Risk{"ops.listen",
 			"metrics are served to other machines without authentication",

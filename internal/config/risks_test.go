@@ -58,6 +58,10 @@ func TestRisks(t *testing.T) {
 			true},
 		"any origin with tokens": {append(tls, "grpc.allowed_origins=*"),
 			"grpc.allowed_origins", false},
+		"any host": {[]string{"grpc.allowed_hosts=*"}, "grpc.allowed_hosts",
+			false},
+		"any host with tokens":       {append(tls, "grpc.allowed_hosts=*"), "", false},
+		"any host of metrics":        {[]string{"ops.allowed_hosts=*"}, "ops.allowed_hosts", false},
 		"metrics for other machines": {[]string{"ops.listen=:9091"}, "ops.listen", false},
 		"plain text to the database": {
 			[]string{"database.url=postgres://u@db/d?sslmode=prefer"}, "database.url", true,

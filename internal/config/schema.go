@@ -44,6 +44,10 @@ func schema() []field[Config] {
 			func(c *Config) *Ops { return &c.Ops },
 			value("listen", listener(), "127.0.0.1:9091", "Address to listen on.",
 				func(o *Ops) *string { return &o.Listen }),
+			values("allowed_hosts", hostName(),
+				"Further host names that clients may use for this listener, as in "+
+					"grpc.allowed_hosts.",
+				func(o *Ops) *[]string { return &o.AllowedHosts }),
 		),
 		section(
 			"database",
@@ -211,6 +215,14 @@ func grpcFields() []field[GRPC] {
 				"from other origins are rejected.",
 			func(g *GRPC) *[]string { return &g.AllowedOrigins },
 		),
+		values("allowed_hosts", hostName(),
+			"Further host names that clients of JSON, Connect and gRPC-Web may use for this node; "+
+				"* allows any. Always allowed are IP addresses, localhost, the host in listen and "+
+				"the names in the certificate. Other hosts get 421 Misdirected Request: a web "+
+				"page could call the node under the name of its own site (DNS rebinding). Set it "+
+				"for a name server entry, or a proxy that passes its host on. Native gRPC is not "+
+				"checked: web pages cannot use it.",
+			func(g *GRPC) *[]string { return &g.AllowedHosts }),
 		value("max_streams_per_connection", whole[uint32](1, 1_000_000), "10000",
 			"Concurrent calls per connection; further calls wait in the client. Over HTTP/2 "+
 				"with JSON, Connect or gRPC-Web, at most 250. A gRPC connection "+
@@ -255,6 +267,11 @@ func grpcFields() []field[GRPC] {
 				"longer return UNAVAILABLE (DRAINING).",
 			func(g *GRPC) *time.Duration { return &g.StopGrace }),
 	}
+}
+
+func hostName() kind[string] {
+	return matching("a host name without port, or *",
+		`\*|(?i:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*\.?)`)
 }
 
 func callerFields() []field[Caller] {

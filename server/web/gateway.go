@@ -51,7 +51,9 @@ type Limits struct {
 type Options struct {
 	Inner          *grpc.Server // serves the transcoded calls
 	AllowedOrigins []string     // web sites whose pages may call; "*" is any
-	Limits         Limits
+	// AllowHost reports whether a Host header names this node.
+	AllowHost func(header string) bool
+	Limits    Limits
 	// Cutoff ends when a stopping node waits no longer for the bodies of requests.
 	Cutoff context.Context
 	// Serves reports whether a path is the full name of a gRPC method.
@@ -210,6 +212,10 @@ func withTLS(r *http.Request) *http.Request {
 func (f *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = withTLS(r)
 	f.setDeadlines(w, r)
+	if !f.AllowHost(r.Host) {
+		f.strangers.respond(w, r, func() { misdirected(w, r) })
+		return
+	}
 	if answer := origins(f.AllowedOrigins).check(w, r); answer != nil {
 		f.strangers.respond(w, r, answer)
 		return
@@ -314,10 +320,7 @@ func (f *Gateway) admitHTTP(r *http.Request) (*http.Request, error) {
 
 // refuseHTTP rejects a request in its own protocol, before there is a call.
 func (f *Gateway) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
-	if r.ProtoMajor == 1 && r.ContentLength != 0 {
-		w.Header().Set("Connection",
-			"close") // else net/http reads the body before it sends the answer
-	}
+	closeUnreadBody(w, r)
 	s, _ := grpcstatus.FromError(f.Reject(r.Context(), err))
 	if writer := connect.NewErrorWriter(); writer.IsSupported(r) &&
 		!strings.HasPrefix(r.URL.Path, pathPrefix) {

@@ -8,6 +8,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/hosts"
 	"github.com/fencepost/fencepost/server/status"
 )
 
@@ -16,6 +17,13 @@ import (
 // A page of any other site is rejected, not only kept from reading the response: the call itself
 // could cause a write.
 type origins []string
+
+// misdirected rejects a request for another host (package hosts).
+func misdirected(w http.ResponseWriter, r *http.Request) {
+	refuse(w, http.StatusMisdirectedRequest, status.WithReason(
+		grpcstatus.New(codes.PermissionDenied, hosts.Rejected(r.Host, "grpc.allowed_hosts")),
+		pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED))
+}
 
 // check returns the response to the page of a site that is not allowed, and to the preflight of a
 // browser; nil for any other request, whose response gets the headers that its page needs.

@@ -42,6 +42,7 @@ func (a *rejections) respond(w http.ResponseWriter, r *http.Request, write func(
 		}
 		defer func() { <-a.unread }()
 	}
+	closeUnreadBody(w, r)
 	// A connection that broke shows when something is written.
 	_ = http.NewResponseController(w).SetWriteDeadline(clock.Real{}.Now().Add(rejectedReadTime))
 	write()
@@ -70,7 +71,15 @@ func (a *rejections) enter(r *http.Request) bool {
 	return false
 }
 
-// awaitRead waits until the client has read the response, except what HTTP/1 has in its buffers.
+// closeUnreadBody makes net/http send the response over HTTP/1 before the rest of the body is
+// there.
+func closeUnreadBody(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+	}
+}
+
+// awaitRead waits until the client has read the response, except the part in buffers of HTTP/1.
 // Otherwise net/http would wait for the window of an HTTP/2 client after the handler has returned.
 func awaitRead(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor != 1 {

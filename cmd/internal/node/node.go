@@ -266,12 +266,10 @@ func (n *Node) warnDiffering(s config.Submitter, is txn.Submitter) {
 // serveOperators serves metrics and health. The node is ready while its database responds; an
 // unavailable chain affects only its own submitters.
 func (n *Node) serveOperators(ctx context.Context) error {
-	return telemetry.Serve(
-		ctx,
-		n.ops,
-		n.operators(telemetry.Handler(n.metrics.Handler(), n.log,
-			telemetry.Check{Name: "database", Probe: n.store.CheckSchema})),
-	)
+	handler := telemetry.Handler(n.metrics.Handler(), n.log,
+		telemetry.Check{Name: "database", Probe: n.store.CheckSchema})
+	names := hostNames(n.cfg.Ops.Listen, n.cfg.Ops.AllowedHosts)
+	return telemetry.Serve(ctx, n.ops, names.Check("ops.allowed_hosts", n.operators(handler)))
 }
 
 func (n *Node) close() {

@@ -12,6 +12,7 @@ import (
 	"github.com/fencepost/fencepost/engine"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/hosts"
 	"github.com/fencepost/fencepost/internal/remedy"
 	"github.com/fencepost/fencepost/server"
 	"github.com/fencepost/fencepost/sign"
@@ -175,6 +176,8 @@ func (n *Node) newServer() (*server.Server, error) {
 		MeterProvider:  n.metrics.Provider(),
 		Signers:        n.book.Names(),
 		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
+		AllowedHosts:   hostNames(n.cfg.GRPC.Listen, n.cfg.GRPC.AllowedHosts),
+		Certificate:    n.reloader.certificate,
 		Limits: server.Limits{
 			PayloadBytes:         n.cfg.Payload.MaxBytes,
 			StreamsPerConnection: n.cfg.GRPC.MaxStreamsPerConnection, Grace: n.cfg.GRPC.StopGrace,
@@ -191,6 +194,15 @@ func (n *Node) newServer() (*server.Server, error) {
 		o.Chains = append(o.Chains, txn.ChainID(c.ChainID))
 	}
 	return server.New(o)
+}
+
+// hostNames are the names of a listener: the one that it listens on, and the allowed ones.
+func hostNames(listen string, allowed []string) hosts.Names {
+	names := hosts.Names{hosts.Host(listen)}
+	for _, name := range allowed {
+		names = append(names, hosts.Host(name))
+	}
+	return names
 }
 
 // registration is the registration of a configured submitter.

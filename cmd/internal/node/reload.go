@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"os"
@@ -47,6 +48,14 @@ func (d *credentialReloader) serverTLS() *tls.Config {
 			return d.tls.Load(), nil
 		},
 	}
+}
+
+// certificate returns the server's certificate in force; nil with plain text.
+func (d *credentialReloader) certificate() *x509.Certificate {
+	if t := d.tls.Load(); t != nil {
+		return t.Certificates[0].Leaf
+	}
+	return nil
 }
 
 // run checks the files until ctx ends: for changes at each interval, and unconditionally on a

@@ -86,9 +86,10 @@ const (
 	// If it persists: send less concurrently, or run another node.
 	ErrorReason_ERROR_REASON_NODE_BUSY ErrorReason = 19
 	// PERMISSION_DENIED: the caller has no right to the account or transaction, whether or not it
-	// exists; or the call needs another role; or a web page of an origin that is not allowed made it.
-	// The message names which. Use the caller's own accounts, change its submitters or role under
-	// callers in the configuration, or add the origin to grpc.allowed_origins.
+	// exists; or the call needs another role; or a web page of an origin that is not allowed made it;
+	// or its host is not a name of the node (421). The message names which. Use the caller's own
+	// accounts, change its submitters or role under callers in the configuration, or add the origin
+	// to grpc.allowed_origins or the host to grpc.allowed_hosts.
 	ErrorReason_ERROR_REASON_PERMISSION_DENIED ErrorReason = 20
 	// DEADLINE_EXCEEDED: the body of an HTTP request (408) did not arrive in time; the request was
 	// not processed. Retry the call unchanged over a faster connection, or send less per call.

@@ -178,9 +178,10 @@ export enum ErrorReason {
 
   /**
    * PERMISSION_DENIED: the caller has no right to the account or transaction, whether or not it
-   * exists; or the call needs another role; or a web page of an origin that is not allowed made it.
-   * The message names which. Use the caller's own accounts, change its submitters or role under
-   * callers in the configuration, or add the origin to grpc.allowed_origins.
+   * exists; or the call needs another role; or a web page of an origin that is not allowed made it;
+   * or its host is not a name of the node (421). The message names which. Use the caller's own
+   * accounts, change its submitters or role under callers in the configuration, or add the origin
+   * to grpc.allowed_origins or the host to grpc.allowed_hosts.
    *
    * @generated from enum value: ERROR_REASON_PERMISSION_DENIED = 20;
    */

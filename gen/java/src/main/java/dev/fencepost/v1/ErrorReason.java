@@ -195,9 +195,10 @@ public enum ErrorReason
   /**
    * <pre>
    * PERMISSION_DENIED: the caller has no right to the account or transaction, whether or not it
-   * exists; or the call needs another role; or a web page of an origin that is not allowed made it.
-   * The message names which. Use the caller's own accounts, change its submitters or role under
-   * callers in the configuration, or add the origin to grpc.allowed_origins.
+   * exists; or the call needs another role; or a web page of an origin that is not allowed made it;
+   * or its host is not a name of the node (421). The message names which. Use the caller's own
+   * accounts, change its submitters or role under callers in the configuration, or add the origin
+   * to grpc.allowed_origins or the host to grpc.allowed_hosts.
    * </pre>
    *
    * <code>ERROR_REASON_PERMISSION_DENIED = 20;</code>
@@ -425,9 +426,10 @@ public enum ErrorReason
   /**
    * <pre>
    * PERMISSION_DENIED: the caller has no right to the account or transaction, whether or not it
-   * exists; or the call needs another role; or a web page of an origin that is not allowed made it.
-   * The message names which. Use the caller's own accounts, change its submitters or role under
-   * callers in the configuration, or add the origin to grpc.allowed_origins.
+   * exists; or the call needs another role; or a web page of an origin that is not allowed made it;
+   * or its host is not a name of the node (421). The message names which. Use the caller's own
+   * accounts, change its submitters or role under callers in the configuration, or add the origin
+   * to grpc.allowed_origins or the host to grpc.allowed_hosts.
    * </pre>
    *
    * <code>ERROR_REASON_PERMISSION_DENIED = 20;</code>
