@@ -29,9 +29,9 @@ type actor struct {
 	wakes    chan struct{} // something may have changed; no data
 	mail     atomic.Bool   // client writes may exist: read the inbox before the next step
 	more     atomic.Bool   // new queued work may exist: read the inbox when a slot is free
-	hungry   atomic.Bool   // a slot was free when the actor began to rest
+	slotFree atomic.Bool   // a slot was free when the actor began to rest
 
-	standing atomic.Pointer[standing] // for the auditor; nil before the ledger is read
+	auditFacts atomic.Pointer[auditFacts] // for the auditor; nil before the ledger is read
 
 	missing   string // commits of this node that the ledger lacks; empty: none known
 	believed  bool   // the ledger is right as it is: an operator decides on what it lacks
@@ -50,6 +50,12 @@ type actor struct {
 	nonceUse  *txn.NonceUse  // for the decision of an operator
 	conflicts int            // in a row
 	busyAt    time.Time      // last time with anything to follow or to do
+}
+
+// auditFacts is the part of an owner that the auditor reads: its submitter and cursor.
+type auditFacts struct {
+	submitter txn.Submitter
+	cursor    *txn.Cursor
 }
 
 // errIdle ends an actor that has been idle; its lease is released.
@@ -116,7 +122,7 @@ func (a *actor) deliver() {
 // resting actor without a free slot: the queue may grow a thousand times during one transaction.
 func (a *actor) queue() {
 	a.more.Store(true)
-	if a.hungry.Load() {
+	if a.slotFree.Load() {
 		a.wake()
 	}
 }
@@ -194,13 +200,13 @@ func (a *actor) couldTake() bool {
 	return !ready && txn.HasUnusedSlot(a.ledger.Submitter, a.ledger.Open)
 }
 
-// stand publishes submitter and cursor for the auditor.
-func (a *actor) stand() {
-	if told := a.standing.Load(); told != nil && told.cursor == a.ledger.Cursor &&
-		told.submitter == a.ledger.Submitter {
+// publishFacts publishes submitter and cursor for the auditor.
+func (a *actor) publishFacts() {
+	if published := a.auditFacts.Load(); published != nil && published.cursor == a.ledger.Cursor &&
+		published.submitter == a.ledger.Submitter {
 		return // cursors are never modified in place
 	}
-	a.standing.Store(&standing{submitter: a.ledger.Submitter, cursor: a.ledger.Cursor})
+	a.auditFacts.Store(&auditFacts{submitter: a.ledger.Submitter, cursor: a.ledger.Cursor})
 }
 
 // alsoCancelled returns the head of the queue, and any transaction behind it that a command
@@ -314,7 +320,7 @@ func (a *actor) load(ctx context.Context) error {
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // no longer followed: refresh reads them again
 	}
-	a.stand()
+	a.publishFacts()
 	a.mail.Store(true)
 	return nil
 }
@@ -377,7 +383,7 @@ func (a *actor) view() *txn.View {
 		FailedOver: a.ledger.FailedOver,
 		Lost:       a.missing,
 	}
-	a.letGo(v)
+	a.dropSettled(v)
 	v.Audited, v.NotExecuted = a.audited, a.ended
 	return v
 }
@@ -488,8 +494,8 @@ func (a *actor) rest(ctx context.Context, r *resting) error {
 	if !r.until.IsZero() && r.until.Before(until) {
 		until = r.until
 	}
-	if a.hungry.Store(a.couldTake()); a.hungry.Load() && a.more.Load() {
-		return nil // queued before hungry was set, so without a wake-up
+	if a.slotFree.Store(a.couldTake()); a.slotFree.Load() && a.more.Load() {
+		return nil // queued before slotFree was set, so without a wake-up
 	}
 	timer := a.e.Clock.NewTimer(until.Sub(r.now))
 	defer timer.Stop()

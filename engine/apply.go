@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"slices"
 	"sort"
+	"time"
 
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -27,7 +29,7 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 		l.FailedOver = false
 	}
 	a.remember(c)
-	a.stand()
+	a.publishFacts()
 	if c.Status != "" {
 		l.Submitter.Status = c.Status
 		if c.StatusReason != "" {
@@ -222,4 +224,68 @@ func (a *actor) logMove(tx *txn.Tx, w *txn.Write) {
 		level,
 		"transaction moved",
 		append(attributes, "reason", tx.Reason, "last_error", tx.LastError)...)
+}
+
+// logCommit counts the outcome of a commit, and logs it unless it is done: apply logs those.
+func (a *actor) logCommit(ctx context.Context, step txn.Step, c *txn.Change, o store.Outcome) {
+	a.e.metrics.commits.Add(ctx, 1, a.e.metrics.outcomes.of(o.String()))
+	if o == store.Done {
+		return
+	}
+	op := opOf(step)
+	log := a.log
+	if len(c.Writes) > 0 {
+		log = log.With("tx_id", c.Writes[0].Tx.String())
+	}
+	if own := a.e.keeper.stopping.Load() && ctx.Err() != nil; own ||
+		o != store.Fenced { // a stopping node released its leases itself
+		log.Debug("commit not done", "op", op, "outcome", o.String())
+		return
+	}
+	a.e.metrics.fences.Add(ctx, 1, labelled("op", op))
+	log.Warn("commit fenced", "op", op)
+}
+
+// opOf returns the operation of a change, for logs and metrics.
+func opOf(s txn.Step) string {
+	switch s.(type) {
+	case txn.Prepare:
+		return "allocate"
+	case *txn.Replace:
+		return "replace"
+	case txn.Broadcast:
+		return "submit"
+	case txn.ReadAccount:
+		return "start"
+	case txn.Investigate:
+		return "protect"
+	}
+	return "record"
+}
+
+// arrived is called when the ledger is known. The first call records how long the submitter had no
+// owner, if it had work.
+func (a *actor) arrived(ctx context.Context) {
+	if a.begun {
+		return
+	}
+	a.begun = true
+	a.e.router.learn(a.id, a.ledger.Submitter.Chain)
+	before := a.lease.Before()
+	if before.Owner == "" || before.Owner == a.e.members.self ||
+		!a.hadWork(a.lease.TakenAt().Add(-before.Gap)) {
+		return
+	}
+	without := before.Gap + a.e.Clock.Now().Sub(a.lease.TakenAt())
+	a.e.metrics.takeovers.Record(ctx, without.Seconds())
+	a.log.Info("submitter taken over", "before", before.Owner, "released", before.Released,
+		"without_owner", without.Round(time.Millisecond).String())
+}
+
+// hadWork reports whether work existed when the previous lease ended. Work queued later waited for
+// no takeover. The comparison mixes this node's clock with the database's, which is accurate enough
+// for a metric.
+func (a *actor) hadWork(ended time.Time) bool {
+	return len(a.ledger.Open) > 0 ||
+		len(a.inbox.Queue) > 0 && a.inbox.Queue[0].CreatedAt.Before(ended)
 }

@@ -29,10 +29,10 @@ func (a *actor) awaitReorgs() {
 	a.auditSent = true
 }
 
-// letGo drops final transactions below the audit depth, once they were compared with the chain from
-// there. Depth alone is not enough: during a chain outage, the chain may grow by more than the
-// audit depth.
-func (a *actor) letGo(v *txn.View) {
+// dropSettled drops final transactions below the audit depth, once they were compared with the
+// chain from there. Depth alone is not enough: during a chain outage, the chain may grow by more
+// than the audit depth.
+func (a *actor) dropSettled(v *txn.View) {
 	if v.Head != a.headAt.number {
 		a.headAt = headSeen{v.Head, a.e.Clock.Now()}
 	}

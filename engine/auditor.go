@@ -55,12 +55,6 @@ const (
 	maxPastProtections = 100
 )
 
-// standing is the part of an owner that the auditor reads: its submitter and cursor.
-type standing struct {
-	submitter txn.Submitter
-	cursor    *txn.Cursor
-}
-
 func newAuditor(e *Engine) (*auditor, error) {
 	m := e.Meter
 	if m == nil {
@@ -143,7 +137,7 @@ func (u *auditor) stillOwned(a *actor) bool {
 }
 
 func (u *auditor) audit(ctx context.Context, a *actor) {
-	of := a.standing.Load()
+	of := a.auditFacts.Load()
 	if of == nil {
 		return // it has not read its ledger yet
 	}
@@ -183,7 +177,7 @@ func (u *auditor) audit(ctx context.Context, a *actor) {
 func back(from, by txn.Nonce) txn.Nonce { return from - min(by, from) }
 
 // readAccount returns nil when there is nothing to compare, or no answer.
-func (u *auditor) readAccount(ctx context.Context, of *standing) *txn.Account {
+func (u *auditor) readAccount(ctx context.Context, of *auditFacts) *txn.Account {
 	chain, tracker := u.e.chains[of.submitter.Chain], u.e.trackers[of.submitter.Chain]
 	if of.cursor == nil || of.cursor.Protected != nil || tracker == nil {
 		return nil
@@ -200,7 +194,7 @@ func (u *auditor) readAccount(ctx context.Context, of *standing) *txn.Account {
 func (u *auditor) report(ctx context.Context, a *actor, found []store.Violation,
 	ahead *audit.Ahead) bool {
 	if ahead != nil {
-		evidence := ahead.Evidence() + u.consumer(ctx, a.standing.Load(), ahead.Next).Evidence()
+		evidence := ahead.Evidence() + u.consumer(ctx, a.auditFacts.Load(), ahead.Next).Evidence()
 		u.broken(ctx, a, "L10", "used_elsewhere", evidence)
 		asked := u.protect(ctx, a, store.Ask{
 			Kind:       txn.CommandProtect,
@@ -238,7 +232,7 @@ func protectionFor(found []store.Violation) store.Ask {
 }
 
 // consumer finds out who used a nonce; nil: unknown.
-func (u *auditor) consumer(ctx context.Context, of *standing, nonce txn.Nonce) *txn.Consumer {
+func (u *auditor) consumer(ctx context.Context, of *auditFacts, nonce txn.Nonce) *txn.Consumer {
 	by, err := u.e.chains[of.submitter.Chain].Consumer(ctx, of.submitter.Address, nonce)
 	if err != nil {
 		return nil
@@ -264,7 +258,7 @@ func (u *auditor) unknown(ctx context.Context, a *actor,
 // protect requests a protection, unless one is in force: its evidence would be lost on the
 // operator, and ours is found again.
 func (u *auditor) protect(ctx context.Context, a *actor, ask store.Ask) (asked bool) {
-	if of := a.standing.Load(); of.cursor == nil || of.cursor.Protected != nil {
+	if of := a.auditFacts.Load(); of.cursor == nil || of.cursor.Protected != nil {
 		return false
 	}
 	ask.Operator = "auditor"
@@ -282,7 +276,8 @@ func (u *auditor) protect(ctx context.Context, a *actor, ask store.Ask) (asked b
 
 // log is not the owner's logger, which changes with its lease.
 func (u *auditor) log(a *actor) *slog.Logger {
-	return u.e.Logger.With("submitter_id", int(a.id), "submitter", a.standing.Load().submitter.Name)
+	return u.e.Logger.With("submitter_id", int(a.id), "submitter",
+		a.auditFacts.Load().submitter.Name)
 }
 
 func (u *auditor) count(ctx context.Context, result string) {

@@ -2,10 +2,7 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
-
-	"github.com/fencepost/fencepost/txn"
 )
 
 // censusInterval is the time between two counts of pending work. After a slow count, the pause is
@@ -56,21 +53,4 @@ func (e *Engine) countOnce(ctx context.Context) {
 	} {
 		m.submitters.Record(ctx, n, labelled("state", state))
 	}
-}
-
-// owned returns the submitters whose owner here has its lease, and the number of owners that lost
-// it for lack of progress and have not ended.
-func (r *router) owned() (ids []txn.SubmitterID, wedged int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for id, a := range r.actors {
-		switch {
-		case a.wedged.Load():
-			wedged++
-		case !a.over.Load():
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids, wedged
 }

@@ -41,9 +41,9 @@ func (e *Engine) Run(ctx context.Context) error {
 // between two steps, cancels those that take longer, and releases all leases in one statement. A
 // commit still running then happens under its lease or not at all, and the successor waits for it.
 func (e *Engine) stop(below context.Context, stopActors context.CancelFunc) error {
-	told := make(chan struct{})
+	announced := make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(announced)
 		e.keeper.retire(below)
 	}()
 	e.router.dismiss()
@@ -51,7 +51,7 @@ func (e *Engine) stop(below context.Context, stopActors context.CancelFunc) erro
 		stopActors()
 		e.router.wait(e.patience())
 	}
-	e.awaitAtMost(told, e.patience())
+	e.awaitAtMost(announced, e.patience())
 	e.releaseAll(below)
 	stopActors()
 	if left := e.router.wait(e.LeaseDuration / 2); left > 0 {
@@ -84,28 +84,3 @@ func (e *Engine) releaseAll(ctx context.Context) {
 
 // patience is how long a stop waits for owners before it proceeds without them.
 func (e *Engine) patience() time.Duration { return min(200*time.Millisecond, e.LeaseDuration/10) }
-
-// outliving returns a context for statements that a stop must not cut off, such as those about
-// leases: they may have executed, and the result would be lost. It ends after the limit, or one
-// renewal interval after ctx.
-func (e *Engine) outliving(ctx context.Context,
-	limit time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	stop := context.AfterFunc(ctx, func() {
-		e.awaitAtMost(longer.Done(), e.RenewInterval)
-		cancel()
-	})
-	return longer, func() {
-		stop()
-		cancel()
-	}
-}
-
-func (e *Engine) awaitAtMost(done <-chan struct{}, d time.Duration) {
-	timer := e.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	}
-}

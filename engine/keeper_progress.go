@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -53,31 +52,4 @@ func (a *actor) insideFor(now time.Time) time.Duration {
 func (a *actor) leave(why error) {
 	a.leaving.Store(&why)
 	a.wake()
-}
-
-// arrived is called when the ledger is known. The first call records how long the submitter had no
-// owner, if it had work.
-func (a *actor) arrived(ctx context.Context) {
-	if a.begun {
-		return
-	}
-	a.begun = true
-	a.e.router.learn(a.id, a.ledger.Submitter.Chain)
-	before := a.lease.Before()
-	if before.Owner == "" || before.Owner == a.e.members.self ||
-		!a.hadWork(a.lease.TakenAt().Add(-before.Gap)) {
-		return
-	}
-	without := before.Gap + a.e.Clock.Now().Sub(a.lease.TakenAt())
-	a.e.metrics.takeovers.Record(ctx, without.Seconds())
-	a.log.Info("submitter taken over", "before", before.Owner, "released", before.Released,
-		"without_owner", without.Round(time.Millisecond).String())
-}
-
-// hadWork reports whether work existed when the previous lease ended. Work queued later waited for
-// no takeover. The comparison mixes this node's clock with the database's, which is accurate enough
-// for a metric.
-func (a *actor) hadWork(ended time.Time) bool {
-	return len(a.ledger.Open) > 0 ||
-		len(a.inbox.Queue) > 0 && a.inbox.Queue[0].CreatedAt.Before(ended)
 }

@@ -76,7 +76,8 @@ func TestEnded_AfterOutage_ComparedBeforeDropped(t *testing.T) {
 				{Status: txn.Status{FinalBlock: 100}, Attempts: []txn.Attempt{{No: 1}}},
 			},
 		}
-		a.letGo(&txn.View{Head: c.head, Inclusion: func(txn.Hash) txn.Inclusion { return c.seen }})
+		a.dropSettled(&txn.View{Head: c.head,
+			Inclusion: func(txn.Hash) txn.Inclusion { return c.seen }})
 		if len(a.ended) != c.kept {
 			t.Errorf("%s: %d kept", name, len(a.ended))
 		}
@@ -116,11 +117,11 @@ func TestTracker_AuditedBlocks_Known(t *testing.T) {
 	final(12)
 	final(13)
 	known(11, 12, 13)
-	a.letGo(
+	a.dropSettled(
 		// a block that differs is kept
 		&txn.View{Head: 13 + quick.AuditDepth, Canonical: canonical})
 	known(12)
-	a.letGo(
+	a.dropSettled(
 		&txn.View{
 			Head:      13 + quick.AuditDepth,
 			Canonical: func(number uint64) (txn.Hash, bool) { return txn.Hash{byte(number)}, true },

@@ -14,7 +14,7 @@ type members struct {
 	ttl  time.Duration // validity of a view, and lifetime of a heartbeat
 
 	mu    sync.Mutex
-	place placement
+	nodes placement
 	at    time.Time            // of the view
 	since map[string]time.Time // start of each node's current presence
 }
@@ -43,7 +43,7 @@ func (m *members) saw(nodes []store.NodeInfo, asked time.Time) (came, went []str
 			went = append(went, id)
 		}
 	}
-	m.place = placement{candidates}
+	m.nodes = placement{candidates}
 	m.at, m.since = asked, since
 	return came, went
 }
@@ -55,7 +55,7 @@ func (m *members) now(at time.Time) placement {
 	if at.Sub(m.at) > m.ttl {
 		return placement{}
 	}
-	return m.place
+	return m.nodes
 }
 
 // settled reports whether a node has been live for a while: a process that restarts in a loop gets

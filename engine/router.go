@@ -81,11 +81,11 @@ func (r *router) run(ctx, actors context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.e.Store.Woken():
-			if look := r.woken(ctx, actors); look {
+			if search := r.woken(ctx, actors); search {
 				sweep.Reset(r.soon())
 			}
 		case <-r.handed:
-			if look := r.releaseEnded(ctx); look {
+			if search := r.releaseEnded(ctx); search {
 				sweep.Reset(r.soon())
 			}
 			r.acquire(ctx, actors, r.inDoubt())
@@ -102,12 +102,12 @@ func (r *router) run(ctx, actors context.Context) {
 // acquire. Local writes for other submitters are forwarded to the other nodes, one of which owns
 // them or should. Notifications from other nodes are not forwarded, or two nodes could notify each
 // other forever.
-func (r *router) woken(ctx, actors context.Context) (look bool) {
-	written, told, look := r.e.Store.TakeWoken()
+func (r *router) woken(ctx, actors context.Context) (search bool) {
+	written, notified, search := r.e.Store.TakeWoken()
 	written = append(written, r.queue(r.e.Store.TakeQueued())...)
-	place := r.e.members.now(r.e.Clock.Now())
-	here := r.forUs(place, r.deliver(written))
-	missed := r.acquire(ctx, actors, append(here.ours, r.forUs(place, r.deliver(told)).ours...))
+	nodes := r.e.members.now(r.e.Clock.Now())
+	here := r.forUs(nodes, r.deliver(written))
+	missed := r.acquire(ctx, actors, append(here.ours, r.forUs(nodes, r.deliver(notified)).ours...))
 	own := make(map[txn.SubmitterID]bool, len(written))
 	for _, id := range written {
 		own[id] = true
@@ -120,7 +120,7 @@ func (r *router) woken(ctx, actors context.Context) (look bool) {
 	if len(here.others) > 0 {
 		r.e.Store.Notify(here.others...)
 	}
-	return look
+	return search
 }
 
 // deliver notifies the owners among ids of mail, and returns the other ids.
@@ -175,11 +175,11 @@ type split struct{ ours, others []txn.SubmitterID }
 
 // forUs separates submitters for this node from those for others: preferred by another node, or
 // found to be owned elsewhere since the last sweep.
-func (r *router) forUs(place placement, ids []txn.SubmitterID) (s split) {
+func (r *router) forUs(nodes placement, ids []txn.SubmitterID) (s split) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range ids {
-		if !r.elsewhere[id] && !r.foreign[id] && r.should(place, id) {
+		if !r.elsewhere[id] && !r.foreign[id] && r.should(nodes, id) {
 			s.ours = append(s.ours, id)
 		} else {
 			s.others = append(s.others, id)
@@ -190,15 +190,15 @@ func (r *router) forUs(place placement, ids []txn.SubmitterID) (s split) {
 
 // should reports whether this node should take a submitter. For an unknown chain, one chain that
 // makes it preferred is enough.
-func (r *router) should(place placement, id txn.SubmitterID) bool {
+func (r *router) should(nodes placement, id txn.SubmitterID) bool {
 	if r.e.Mode == Basic {
 		return true
 	}
 	if chain, known := r.chainOf[id]; known {
-		return place.preferred(id, chain, "") == r.e.members.self
+		return nodes.preferred(id, chain, "") == r.e.members.self
 	}
 	return slices.ContainsFunc(r.chains,
-		func(c txn.ChainID) bool { return place.preferred(id, c, "") == r.e.members.self })
+		func(c txn.ChainID) bool { return nodes.preferred(id, c, "") == r.e.members.self })
 }
 
 // acquire acquires the free submitters among ids, starts an actor for each, and returns those that
@@ -320,16 +320,16 @@ func (r *router) end(ctx context.Context, a *actor, err error) {
 
 // releaseEnded releases the leases of ended owners in one statement, and reports whether one of
 // them left work behind.
-func (r *router) releaseEnded(ctx context.Context) (look bool) {
+func (r *router) releaseEnded(ctx context.Context) (search bool) {
 	r.mu.Lock()
-	leases, look := r.back, r.mailed
+	leases, search := r.back, r.mailed
 	r.back, r.mailed = nil, false
 	r.mu.Unlock()
 	if len(leases) == 0 {
-		return look
+		return search
 	}
 	r.release(ctx, leases)
-	return look
+	return search
 }
 
 // doubt marks submitters whose lease may belong to this node without an owner here. A cancelled
@@ -412,5 +412,86 @@ func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default: // one is there already
+	}
+}
+
+// owned returns the submitters whose owner here has its lease, and the number of owners that lost
+// it for lack of progress and have not ended.
+func (r *router) owned() (ids []txn.SubmitterID, wedged int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, a := range r.actors {
+		switch {
+		case a.wedged.Load():
+			wedged++
+		case !a.over.Load():
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, wedged
+}
+
+// reacquireAll acquires leases under new tokens, except those that are locked.
+func (r *router) reacquireAll(ctx context.Context,
+	ids []txn.SubmitterID) (map[txn.SubmitterID]*store.Lease, error) {
+	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration/2)
+	defer cancel()
+	leases, err := r.e.Store.Acquire(limited, ids)
+	if err != nil {
+		return nil, err
+	}
+	got := make(map[txn.SubmitterID]*store.Lease, len(leases))
+	for _, l := range leases {
+		got[l.Submitter()] = l
+	}
+	return got, nil
+}
+
+// reacquireOne waits until a locked lease is free. It returns nil if too many owners wait already.
+func (r *router) reacquireOne(ctx context.Context, id txn.SubmitterID) (*store.Lease, error) {
+	select {
+	case r.waiting <- struct{}{}:
+	default:
+		return nil, nil
+	}
+	defer func() { <-r.waiting }()
+	l, err := r.e.Store.AcquireOne(ctx, id)
+	if err == nil && l == nil {
+		return nil, errFenced
+	}
+	return l, err
+}
+
+// surrender queues the release of a lease under which no owner will work.
+func (r *router) surrender(l *store.Lease) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.back = append(r.back, l)
+	signal(r.handed)
+}
+
+// outliving returns a context for statements that a stop must not cut off, such as those about
+// leases: they may have executed, and the result would be lost. It ends after the limit, or one
+// renewal interval after ctx.
+func (e *Engine) outliving(ctx context.Context,
+	limit time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	stop := context.AfterFunc(ctx, func() {
+		e.awaitAtMost(longer.Done(), e.RenewInterval)
+		cancel()
+	})
+	return longer, func() {
+		stop()
+		cancel()
+	}
+}
+
+func (e *Engine) awaitAtMost(done <-chan struct{}, d time.Duration) {
+	timer := e.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
 	}
 }

@@ -93,8 +93,8 @@ func (r *router) sweep(ctx, actors context.Context) (again time.Duration) {
 	now := r.e.Clock.Now()
 	r.sweptAt = now
 	clear(r.elsewhere)
-	place := r.e.members.now(now)
-	r.rebalance(place, now)
+	nodes := r.e.members.now(now)
+	r.rebalance(nodes, now)
 	r.acquire(ctx, actors, r.inDoubt())
 	again = r.jittered(r.e.SweepInterval)
 	room := min(r.e.MaxSubmitters-r.count(), sweepLimit)
@@ -117,7 +117,7 @@ func (r *router) sweep(ctx, actors context.Context) (again time.Duration) {
 		r.e.Logger.Warn("unwatched final transaction search failed; retrying",
 			"error", err)
 	}
-	ours, last := r.claim(place, orphans, now), r.claimUnwatched(place, unwatched.ids, now)
+	ours, last := r.claim(nodes, orphans, now), r.claimUnwatched(nodes, unwatched.ids, now)
 	for _, id := range last {
 		if !slices.Contains(ours, id) {
 			ours = append(ours, id)
@@ -273,17 +273,17 @@ func (r *router) auditedAbove(chain txn.ChainID) uint64 {
 
 // claim returns the orphans that this node takes: those it should own, and those that their
 // preferred node has not taken in time.
-func (r *router) claim(place placement, orphans []txn.SubmitterID,
+func (r *router) claim(nodes placement, orphans []txn.SubmitterID,
 	now time.Time) (ours []txn.SubmitterID) {
-	ours, r.left = r.pick(place, orphans, r.left, now)
+	ours, r.left = r.pick(nodes, orphans, r.left, now)
 	return ours
 }
 
 // claimUnwatched is claim for the unwatched search, which visits submitters in turn: one not seen
 // in this sweep may still be unowned, so it is kept for many sweeps.
-func (r *router) claimUnwatched(place placement, ids []txn.SubmitterID,
+func (r *router) claimUnwatched(nodes placement, ids []txn.SubmitterID,
 	now time.Time) (ours []txn.SubmitterID) {
-	ours, left := r.pick(place, ids, r.unwatched, now)
+	ours, left := r.pick(nodes, ids, r.unwatched, now)
 	for id, since := range r.unwatched {
 		if now.Sub(since) < unwatchedKeep*r.grace() && !slices.Contains(ids, id) {
 			left[id] = since
@@ -296,7 +296,7 @@ func (r *router) claimUnwatched(place placement, ids []txn.SubmitterID,
 // unwatchedKeep is how many graces an unwatched submitter left to another node is remembered.
 const unwatchedKeep = 32
 
-func (r *router) pick(place placement, orphans []txn.SubmitterID, was map[txn.SubmitterID]time.Time,
+func (r *router) pick(nodes placement, orphans []txn.SubmitterID, was map[txn.SubmitterID]time.Time,
 	now time.Time) (ours []txn.SubmitterID, left map[txn.SubmitterID]time.Time) {
 	if r.e.Mode == Basic {
 		return orphans, was
@@ -305,7 +305,7 @@ func (r *router) pick(place placement, orphans []txn.SubmitterID, was map[txn.Su
 	defer r.mu.Unlock()
 	left = make(map[txn.SubmitterID]time.Time, len(orphans))
 	for _, id := range orphans {
-		preferred := place.preferred(id, r.chainOf[id], "")
+		preferred := nodes.preferred(id, r.chainOf[id], "")
 		if preferred == r.e.members.self {
 			ours = append(ours, id)
 			continue
@@ -325,8 +325,8 @@ func (r *router) pick(place placement, orphans []txn.SubmitterID, was map[txn.Su
 
 // rebalance asks owners to leave whose submitter prefers another node, a few at a time. A preferred
 // node is live, works on the chain and accepts more, and it must have been live for a while.
-func (r *router) rebalance(place placement, now time.Time) {
-	if r.e.Mode == Basic || len(place.candidates) < 2 {
+func (r *router) rebalance(nodes placement, now time.Time) {
+	if r.e.Mode == Basic || len(nodes.candidates) < 2 {
 		return
 	}
 	r.mu.Lock()
@@ -346,7 +346,7 @@ func (r *router) rebalance(place placement, now time.Time) {
 		if !known || a.leaving.Load() != nil || a.over.Load() {
 			continue // its actor has just started
 		}
-		to := place.preferred(id, chain, r.e.members.self)
+		to := nodes.preferred(id, chain, r.e.members.self)
 		if k := r.kept[id]; k.from == to && !now.After(k.until) {
 			continue
 		}

@@ -71,9 +71,9 @@ func TestAudit_BelowWindow_ReadByNumber(t *testing.T) {
 	}
 }
 
-// After missed blocks an owner still compares what was audited before, for a while, also when more
-// blocks are missed meanwhile. A chain that is faster than its tracker does not extend that for
-// ever.
+// TestAuditedAbove_AfterGap_ReachesFurtherBack verifies that after missed blocks an owner still
+// compares earlier audited transactions for a while, also when more blocks are missed. A chain that
+// is faster than its tracker does not extend that forever.
 func TestAuditedAbove_AfterGap_ReachesFurtherBack(t *testing.T) {
 	t.Parallel()
 	type step struct {

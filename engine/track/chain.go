@@ -6,10 +6,11 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Chain is what a [Tracker] reads of a chain.
+// Chain is the part of a chain that a [Tracker] reads.
 //
 // Methods return an error that is txn.ErrUnavailable when the chain could not be read; nothing
-// follows from such an error. "Not there" is never an error. Every method returns when ctx ends.
+// follows from such an error. A missing object is never an error. Every method returns when ctx
+// ends.
 type Chain interface {
 	// ID is the chain id that was verified at connect.
 	ID() txn.ChainID

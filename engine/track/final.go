@@ -10,9 +10,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// This file has what a tracker knows beyond single hashes: the blocks above that of a receipt, the
-// block that the chain calls safe or finalized, and whether blocks of final transactions are still
-// canonical.
+// This file tracks more than single hashes: the blocks above that of a receipt, the block tagged
+// safe or finalized, and whether blocks of final transactions are still canonical.
 
 // auditing is an owner with final transactions that a reorg could still reach.
 type auditing struct {
@@ -210,12 +209,6 @@ func (t *Tracker) aboveOf(f *follow, older map[uint64]txn.Hash) []txn.BlockRef {
 		return f.above
 	}
 	return above
-}
-
-// beyondChange reports whether a block is at or below the one that the chain calls safe or
-// finalized, where the policy requires that.
-func (t *Tracker) beyondChange(number uint64) bool {
-	return t.tag == "" || t.tagged != nil && number <= t.tagged.Number
 }
 
 // readTag reads the tagged block while a transaction that is deep enough waits for it.

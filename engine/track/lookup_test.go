@@ -36,8 +36,8 @@ func (b *branches) grow(n int) {
 	}
 }
 
-// answer is what a node says of a transaction, if it says anything.
-func (b *branches) answer(h txn.Hash) txn.ReceiptResult {
+// lookup draws the receipt lookup of a hash; some fail.
+func (b *branches) lookup(h txn.Hash) txn.ReceiptResult {
 	if rapid.IntRange(0, 5).Draw(b.t, "silent") == 0 {
 		return txn.ReceiptResult{Hash: h, Err: txn.ErrUnavailable}
 	}
@@ -52,7 +52,7 @@ func (b *branches) answer(h txn.Hash) txn.ReceiptResult {
 	return txn.ReceiptResult{Hash: h}
 }
 
-// next is the view of the newest head, and what is new in it.
+// next returns the view of the newest head, and its new blocks.
 func (b *branches) next(from window) (next window, added []txn.Block, gap bool) {
 	head := b.blocks[len(b.blocks)-1]
 	if from.contains(head.Number, head.Hash) {
@@ -71,8 +71,8 @@ func (b *branches) next(from window) (next window, added []txn.Block, gap bool) 
 	return next, added, gap
 }
 
-// An update looks up every hash that is unknown, in a new block, or whose block left the view:
-// whatever the chain did, the same as if it had compared all followed hashes.
+// TestHashesToLookUp_AnyChain_AsIfAllCompared verifies that an update looks up every hash that is
+// unknown, in a new block, or whose block left the view: the same hashes as a comparison of all.
 func TestHashesToLookUp_AnyChain_AsIfAllCompared(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -108,7 +108,7 @@ func TestHashesToLookUp_AnyChain_AsIfAllCompared(t *testing.T) {
 			}
 			n := update{next: next, added: added, gap: gap, older: map[uint64]txn.Hash{}}
 			for _, h := range asked {
-				n.answers = append(n.answers, b.answer(h))
+				n.answers = append(n.answers, b.lookup(h))
 			}
 			track.heights(added, n.answers)
 			if first := n.next.first().Number; first > 0 && rapid.Bool().Draw(t, "deeper") &&

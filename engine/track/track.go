@@ -26,7 +26,7 @@ type Options struct {
 	PollInterval time.Duration // between two reads of the head when the chain does not push
 	Clock        clock.Clock
 	Logger       *slog.Logger
-	// LookedUp is called after each look-up of receipts, with its duration; may be nil.
+	// LookedUp is called after each lookup of receipts, with its duration; may be nil.
 	LookedUp func(context.Context, []txn.ReceiptResult, time.Duration)
 }
 
@@ -37,7 +37,7 @@ type Options struct {
 // consistent head.
 //
 // A hash that was never sent before it is followed is known to be absent from the start; for any
-// other, the receipt is looked up first. A failed look-up leaves it unknown, and nothing follows
+// other, the receipt is looked up first. A failed lookup leaves it unknown, and nothing follows
 // from that.
 type Tracker struct {
 	chain  Chain
@@ -77,20 +77,15 @@ type follow struct {
 	listed  *txn.BlockRef  // block seen to have it: while canonical, "no receipt" is premature
 }
 
-const (
-	// maxWalk is how many blocks are read one by one to close a gap. A larger gap starts a new
-	// view, with one look-up of all receipts.
-	maxWalk = 16
-	// lowerUpdates is how many updates in a row must see a head below the tip before it counts as a
-	// rollback. Until then it is an older view of the same chain.
-	lowerUpdates = 20
-)
+// lowerUpdates is how many updates in a row must see a head below the tip before it counts as a
+// rollback. Until then it is an older view of the same chain.
+const lowerUpdates = 20
 
 const (
 	// auditFactor times the confirmations is the default audit depth.
 	auditFactor = 4
 	// lagGrace is how long an endpoint may lack blocks of the ledger before that is no longer lag:
-	// twice what a chain's client waits for a better endpoint.
+	// twice the time that a chain's client waits for a better endpoint.
 	lagGrace = time.Minute
 )
 

@@ -14,7 +14,7 @@ type View struct {
 	below     map[uint64]txn.Hash // never changed in place
 }
 
-// Inclusion is what the view shows of a hash.
+// Inclusion returns the inclusion of a hash in the view.
 func (f *View) Inclusion(h txn.Hash) txn.Inclusion {
 	i, ok := slices.BinarySearchFunc(f.sightings, h,
 		func(s sighting, h txn.Hash) int { return s.hash.Cmp(h) })
@@ -36,52 +36,8 @@ func (f *View) Canonical(number uint64) (hash txn.Hash, ok bool) {
 // Blocks are the newest blocks of the view, oldest first. They must not be changed.
 func (f *View) Blocks() []txn.Block { return f.window.blocks }
 
-// View returns the published view of the attempts of these transactions, and its blocks.
-func (t *Tracker) View(lists ...[]txn.Tx) *View {
-	n := 0
-	for _, txs := range lists {
-		for i := range txs {
-			n += len(txs[i].Attempts)
-		}
-	}
-	f := &View{sightings: make([]sighting, 0, n)}
-	t.freeze(f, lists)
-	if n > 1 {
-		slices.SortFunc(f.sightings, func(a, b sighting) int { return a.hash.Cmp(b.hash) })
-	}
-	return f
-}
-
-func (t *Tracker) freeze(f *View, lists [][]txn.Tx) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if f.window, f.below = t.window, t.below; !f.window.empty() {
-		f.Head = f.window.tip().Number
-	}
-	for _, txs := range lists {
-		for i := range txs {
-			for _, a := range txs[i].Attempts {
-				f.sightings = append(f.sightings, sighting{a.Hash, t.inclusion(a.Hash)})
-			}
-		}
-	}
-}
-
-// sighting is what was known of a hash.
+// sighting is a hash and its inclusion.
 type sighting struct {
 	hash txn.Hash
 	txn.Inclusion
-}
-
-func (t *Tracker) inclusion(hash txn.Hash) txn.Inclusion {
-	f := t.follows[hash]
-	if f == nil || !f.known || t.window.empty() {
-		return txn.Inclusion{}
-	}
-	i := txn.Inclusion{Known: true, Receipt: f.receipt}
-	if f.receipt != nil && t.window.tip().Number >= f.receipt.BlockNumber {
-		i.Confirmations, i.Above = t.window.tip().Number-f.receipt.BlockNumber, f.above
-		i.Final = i.Confirmations >= t.policy.Confirmations && t.beyondChange(f.receipt.BlockNumber)
-	}
-	return i
 }

@@ -14,6 +14,10 @@ type window struct {
 // maxWindow bounds the blocks that are kept of a chain.
 const maxWindow = 4096
 
+// maxWalk is how many blocks are read one at a time to close a gap. A larger gap starts a new view,
+// with one lookup of all receipts.
+const maxWalk = 16
+
 // windowLimit is enough to keep a block from its inclusion past its finality, with as much again
 // for reorgs, and for as long as it is audited, however many blocks an update adds; at least 128.
 func windowLimit(p txn.Policy) int {
@@ -107,7 +111,7 @@ func (w window) withParent(parent txn.Block) window {
 	return window{blocks: append([]txn.Block{parent}, w.blocks...), limit: w.limit}
 }
 
-// judge returns what a look-up proves under the view: only a receipt of a canonical block proves
+// judge returns the result of a lookup under the view: only a receipt of a canonical block proves
 // inclusion, and "no receipt" proves absence only if no canonical block was seen to have the hash.
 // Anything else proves nothing yet and is looked up again.
 func judge(view window, older map[uint64]txn.Hash, listed *txn.BlockRef,

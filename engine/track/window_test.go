@@ -24,7 +24,7 @@ func (t *tree) child(of txn.Block) txn.Block {
 
 // TestJoin_AnyForks_LinkedChain grows a chain with forks of any depth and checks, after every join,
 // that the window is a linked piece of the branch that it was given, no longer than its limit, and
-// that it calls new exactly what it did not have.
+// that it reports exactly the new blocks.
 func TestJoin_AnyForks_LinkedChain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -149,7 +149,7 @@ func TestJudge_NoReceipt_AbsentOnlyWithoutListing(t *testing.T) {
 	}
 }
 
-// What the configuration allows is compared: no key promises a depth that no view has.
+// TestAuditDepth verifies that the configuration never promises a greater depth than a view has.
 func TestAuditDepth(t *testing.T) {
 	t.Parallel()
 	for configured, want := range map[uint64]uint64{
@@ -161,14 +161,14 @@ func TestAuditDepth(t *testing.T) {
 		tr := newTracker(chaintest.New(chaintest.Options{}),
 			txn.Policy{Confirmations: 20, AuditDepth: configured}, clock.Real{})
 		if got := tr.AuditDepth(); got != want {
-			t.Errorf("%d is compared as %d, want %d", configured, got, want)
+			t.Errorf("depth %d is used as %d, want %d", configured, got, want)
 		}
 	}
 	for confirmations, want := range map[uint64]uint64{20: 80, 2000: config.MaxAuditDepth} {
 		decided := complete(txn.Policy{Confirmations: confirmations}).AuditDepth
-		if told := (config.Finality{}).Depth(confirmations); told != want || decided != want {
-			t.Errorf("with %d confirmations %d is configured and %d decided by, want %d",
-				confirmations, told, decided, want)
+		if depth := (config.Finality{}).Depth(confirmations); depth != want || decided != want {
+			t.Errorf("%d confirmations: %d configured and %d used, want %d",
+				confirmations, depth, decided, want)
 		}
 	}
 }

@@ -131,18 +131,20 @@ func load(root, folder string) ([]counted, error) {
 func count(fset *token.FileSet, files []*ast.File, info *types.Info) counted {
 	var c counted
 	g := graph{}
+	base := map[string]string{} // by path: another package may have a file of the same name
 	for _, f := range files {
 		if ast.IsGenerated(f) {
 			continue
 		}
 		c.files++
 		c.lines += fset.File(f.FileStart).LineCount()
-		g[fileOf(fset, f.FileStart)] = map[string]int{}
+		path := fset.File(f.FileStart).Name()
+		base[path] = filepath.Base(path)
+		g[base[path]] = map[string]int{}
 	}
 	for name, used := range info.Uses {
-		from, to := fileOf(fset, name.Pos()), fileOf(fset, used.Pos())
-		_, ours := g[to]
-		if g[from] == nil || !ours || from == to {
+		from, to := base[pathOf(fset, name.Pos())], base[pathOf(fset, used.Pos())]
+		if from == "" || to == "" || from == to {
 			continue
 		}
 		g[from][to]++
@@ -161,11 +163,10 @@ func count(fset *token.FileSet, files []*ast.File, info *types.Info) counted {
 	return c
 }
 
-// fileOf returns the base name of the file at a position; "" for names of other packages, whose
-// files are not part of the graph, and of the language.
-func fileOf(fset *token.FileSet, at token.Pos) string {
+// pathOf returns the path of the file at a position; "" for names of the language.
+func pathOf(fset *token.FileSet, at token.Pos) string {
 	if file := fset.File(at); file != nil {
-		return filepath.Base(file.Name())
+		return file.Name()
 	}
 	return ""
 }
