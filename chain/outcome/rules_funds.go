@@ -5,9 +5,9 @@ import "github.com/fencepost/fencepost/txn"
 // poolCount matches the kinds of transaction that a pool limit counts.
 const poolCount = `(pending|queued|in flight|pooled|future)`
 
-// feeRules match texts about money and pool capacity: the bytes are valid, and time or a higher fee
-// helps.
-var feeRules = []rule{
+// fundsRules match texts about money and pool capacity: the bytes are valid, and time or a higher
+// fee helps.
+var fundsRules = []rule{
 	newRule(
 		txn.FeeCapBelowBaseFee,
 		"the fee cap is below the current base fee: waiting or a higher cap helps",
