@@ -67,7 +67,13 @@ func newHarness(t *testing.T, submitters int, period time.Duration,
 // newLedger creates a ledger without a chain: the options of each node set it.
 func newLedger(t *testing.T, submitters int, on txn.ChainID, opts ...dbtest.Option) *harness {
 	t.Helper()
-	r := &harness{t: t, db: dbtest.New(t, opts...), policy: testPolicy}
+	return newLedgerIn(t, dbtest.New(t, opts...), submitters, on)
+}
+
+// newLedgerIn creates the submitters in a schema without any.
+func newLedgerIn(t *testing.T, db *dbtest.DB, submitters int, on txn.ChainID) *harness {
+	t.Helper()
+	r := &harness{t: t, db: db, policy: testPolicy}
 	r.admin = r.openStore("admin", r.db.URL)
 	for i := range submitters {
 		info, _, err := r.admin.Register(t.Context(), store.Registration{

@@ -17,6 +17,7 @@ import (
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/chain/devchain"
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -36,8 +37,13 @@ type sharedKeyHarness struct {
 
 func newSharedKeyHarness(t *testing.T) *sharedKeyHarness {
 	t.Helper()
+	return newSharedKeyHarnessIn(t, dbtest.New(t))
+}
+
+func newSharedKeyHarnessIn(t *testing.T, db *dbtest.DB) *sharedKeyHarness {
+	t.Helper()
 	c := chaintest.New(chaintest.Options{})
-	w := &sharedKeyHarness{harness: newLedger(t, 1, c.ID()), chain: c}
+	w := &sharedKeyHarness{harness: newLedgerIn(t, db, 1, c.ID()), chain: c}
 	w.policy = guarded
 	w.chain.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
 	return w

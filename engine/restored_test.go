@@ -108,7 +108,8 @@ func TestRestored_LaggingEndpoint_NeedsKeepQueue(t *testing.T) {
 // failedOver makes the ledger look as after a fail-over: no account was compared with the chain.
 func (r *harness) failedOver() {
 	r.t.Helper()
-	if _, err := r.db.Pool.Exec(context.Background(), "UPDATE submitter SET timeline = 0"); err != nil {
+	_, err := r.db.Pool.Exec(context.Background(), "UPDATE submitter SET timeline = 0")
+	if err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -26,9 +26,10 @@ type follower struct {
 
 func (k *kit) follow(s *Store, limit int) *follower {
 	k.t.Helper()
-	epoch, head, err := s.FeedHead(k.ctx)
+	head, err := s.Head(k.ctx)
 	k.must(err)
-	return &follower{kit: k, s: s, limit: limit, token: Position{Epoch: epoch, Seen: head}.String()}
+	at := Position{Epoch: head.Epoch, Timeline: head.Timeline, Seen: head.Snapshot}
+	return &follower{kit: k, s: s, limit: limit, token: at.String()}
 }
 
 // read goes on to the present head.

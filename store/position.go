@@ -31,7 +31,7 @@ func (e EventInfo) Key() EventKey { return EventKey{e.Xid, e.Event.Submitter, e.
 // to it, whenever it began. Within the events between two snapshots the reader stands behind After.
 type Position struct {
 	Epoch int64 // of the ledger; a restore raises it, and older positions mean nothing then
-	// of the server, when the snapshots were taken; a fail-over that lost commits ends some positions
+	// of the server, at the time of the snapshots; see Head.Holds
 	Timeline int64
 	Seen     string // everything that this snapshot sees has been read
 	Until    string // the snapshot that is being read up to; empty: none
@@ -42,7 +42,7 @@ type Position struct {
 type Head struct {
 	Epoch    int64
 	Timeline int64  // of the server
-	Snapshot string // says of every event whether it is within
+	Snapshot string // divides all events: those that it sees are before the end
 	// no event has a number (xid) from here on yet; may be above the end of Snapshot
 	Next uint64
 	// of the last fail-over since the last recovery; zero: none

@@ -185,3 +185,59 @@ func TestServer_NotRecorded_FirstConnectionRecords(t *testing.T) {
 		t.Error("the first record counts as a fail-over")
 	}
 }
+
+// TestHead_AsynchronousPromotion_LostTokenExpires promotes a standby that lacks the newest commits.
+// The new primary gives their numbers out again.
+func TestHead_AsynchronousPromotion_LostTokenExpires(t *testing.T) {
+	t.Parallel()
+	primary, standby := pair(t)
+	k := privateKit(t, either(t, primary, standby))
+	k.exec("ALTER SYSTEM RESET synchronous_standby_names")
+	k.exec("SELECT pg_reload_conf()")
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	k.queue(s, id, "kept")
+	kept := k.follow(s, 10)
+	k.eventually("the standby has it", func() bool {
+		return value[bool](k,
+			`SELECT coalesce(bool_and(replay_lsn = pg_current_wal_lsn()), FALSE)
+			   FROM pg_stat_replication`)
+	})
+	k.must(standby.Kill())
+	k.spendXids(k.nextXid() + 100)
+	k.queue(s, id, "lost")
+	lost := k.follow(s, 10)
+	k.must(primary.Kill())
+	k.must(standby.Restart(k.ctx))
+	successor, err := pgx.Connect(k.ctx, standby.URL("postgres"))
+	k.must(err)
+	defer successor.Close(k.ctx)
+	_, err = successor.Exec(k.ctx, "SELECT pg_promote()")
+	k.must(err)
+	k.db.Pool.Reset()
+
+	holds := func(f *follower) bool {
+		t.Helper()
+		p, err := ParsePosition(f.token)
+		k.must(err)
+		head, err := s.Head(k.ctx)
+		k.must(err)
+		return head.Holds(p)
+	}
+	k.eventually("the node is at the new primary", func() bool {
+		_, err := s.Head(k.ctx)
+		return err == nil
+	})
+	if !holds(kept) || holds(lost) {
+		t.Errorf("right after it the token before is held: %v; the lost one: %v", holds(kept),
+			holds(lost))
+	}
+	k.queue(s, id, "new")
+	k.spendXids(k.nextXid() + 1000)
+	if !holds(kept) || holds(lost) {
+		t.Errorf("later the token before is held: %v; the lost one: %v", holds(kept), holds(lost))
+	}
+	if kept.read(); len(kept.seen) != 1 {
+		t.Errorf("a watcher that resumes gets %d events, want the new one", len(kept.seen))
+	}
+}
