@@ -241,7 +241,8 @@ func grpcFields() []field[GRPC] {
 				"one row. In addition, up to 64 MiB of new transactions wait for the database. "+
 				"A connection with 16 MiB of unread responses gets the same error for further "+
 				"calls. So does a further ListTxs on a connection that has a quarter of all "+
-				"ListTxs calls that the node may serve at once.",
+				"ListTxs calls that the node may serve at once. A caller gets no more of them "+
+				"over all its connections (CALLER_LIMITED).",
 			func(g *GRPC) *int { return &g.MaxCalls }),
 		value("max_connections", orWord("auto", whole(16, 1_000_000)), "auto",
 			"Open connections on this node. A full node closes the oldest connection without an "+

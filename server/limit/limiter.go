@@ -42,6 +42,9 @@ var (
 	errManyLists = status.NodeBusy(time.Second,
 		"too many list calls on this connection, unread responses included; "+
 			"read them, then retry the call unchanged, or use more connections")
+	errListShare = status.CallerLimited(time.Second,
+		"its list calls, unread responses included, use its share of the node "+
+			"(limit grpc.max_calls); read them, then retry the call unchanged")
 	errManyHealth = status.NodeBusy(5*time.Second,
 		"too many health calls on this connection (limit %d); "+
 			"end unused calls", MaxHealthCalls)
@@ -113,6 +116,7 @@ type Limiter struct {
 	counters Counters
 
 	calls, watches, healthWatches *Shares
+	lists                         *quota // in progress or unread
 	// rates has the limits of all callers; nil: no limit.
 	rates atomic.Pointer[map[string]*rate.Limiter]
 	conns connStates
@@ -125,6 +129,7 @@ func New(limits Limits, c clock.Clock, log *slog.Logger, counters Counters) *Lim
 		calls:         NewShares(int64(limits.Calls), nil),
 		watches:       NewShares(int64(limits.Watches), nil),
 		healthWatches: NewShares(int64(limits.Watches), nil),
+		lists:         newQuota(max(ListShare, int64(limits.Calls/HeavyCall/ListShare))),
 	}
 	l.SetCallers(nil)
 	return l
@@ -227,9 +232,13 @@ func (l *Limiter) shares(c *ConnState, key, method string) []share {
 	}
 	calls := share{l.calls, key, l.weight(method), errManyCalls, LimitCalls, errCallShare}
 	if method == pb.TxService_ListTxs_FullMethodName {
-		// The responses are long, so one connection that does not read them gets only a share.
+		// The responses are long, so a connection that does not read them gets only a share, and so
+		// does a caller with many connections.
 		lists := int64(max(1, l.limits.Calls/HeavyCall/ListShare))
-		return []share{{of: bound{&c.lists, lists}, weight: 1, full: errManyLists}, calls}
+		return []share{
+			{of: bound{&c.lists, lists}, weight: 1, full: errManyLists},
+			{l.lists, key, 1, nil, LimitCalls, errListShare}, calls,
+		}
 	}
 	return []share{calls}
 }

@@ -77,3 +77,40 @@ func TestLimiter_Used_NamesCallersOnly(t *testing.T) {
 		t.Errorf("used %v and %v", used, l.Used(LimitStreams))
 	}
 }
+
+// TestLimiter_ListsOfOneCaller_LimitedShare: connections of their own get a caller no more lists.
+func TestLimiter_ListsOfOneCaller_LimitedShare(t *testing.T) {
+	t.Parallel()
+	limits := defaultLimits()
+	limits.Calls = 1024
+	l := New(limits, clock.Real{}, slog.New(slog.DiscardHandler),
+		Counters{Busy: func() {}, Limited: func(string, string) {}})
+	l.SetCallers(map[string]Caller{"slow": {}, "other": {}})
+	var slots []*Slot
+	list := func(caller string) error {
+		slot, err := l.Enter(&ConnState{}, caller, pb.TxService_ListTxs_FullMethodName)
+		if err == nil {
+			slots = append(slots, slot)
+		}
+		return err
+	}
+	var err error
+	for err == nil {
+		err = list("slow")
+	}
+	if want := limits.Calls / HeavyCall / ListShare; len(slots) != want {
+		t.Errorf("one caller has %d lists, want %d", len(slots), want)
+	}
+	if s := status.From(err, ""); status.ReasonOf(s) != "CALLER_LIMITED" {
+		t.Errorf("got %v, want CALLER_LIMITED", s)
+	}
+	if err := list("other"); err != nil {
+		t.Errorf("another caller: %v", err)
+	}
+	for _, slot := range slots {
+		slot.Release()
+	}
+	if err := list("slow"); err != nil {
+		t.Errorf("after its lists were read: %v", err)
+	}
+}
