@@ -33,8 +33,11 @@ type quota struct {
 }
 
 const (
-	creditShare = 16                     // of a limit
-	leastRest   = 250 * time.Millisecond // between two counts of a queue that is full
+	creditShare = 16 // of a limit
+	// a queue may hold so many times the free room of the ledger, so that an account leaves room
+	// for others: an eighth of it, and a fifteenth after two such accounts
+	ledgerLead = 7
+	leastRest  = 250 * time.Millisecond // between two counts of a queue that is full
 	// a rest is so many times what the count took, so that counting takes a twentieth of the time
 	// at most
 	restShare = 20
@@ -48,6 +51,7 @@ const (
 // QueueFullError says that a queue takes nothing more at the moment. What has its place keeps it.
 type QueueFullError struct {
 	Ledger     bool          // all queues together; else that of the submitter
+	Share      bool          // the submitter's share of all queues
 	Limit      int           // transactions
 	RetryAfter time.Duration // in which a place came free lately; 5 s where that is not known
 }
@@ -91,6 +95,21 @@ func (q *quota) gauge(id txn.SubmitterID) *gauge {
 		q.of[id] = g
 	}
 	return g
+}
+
+// beyondShare reports whether the queue of a submitter holds its share of the ledger's room. It
+// needs the depth of that queue, which is known only if queues have a limit.
+func (q *quota) beyondShare(g *gauge) bool {
+	if q.each == 0 || q.ledger.limit == 0 {
+		return false
+	}
+	free := q.ledger.limit - q.ledger.counted - q.ledger.since
+	return g.counted+g.since >= ledgerLead*free
+}
+
+// countShare reports whether to count a queue that holds its share: it may have become shorter.
+func (q *quota) countShare(g *gauge, now time.Time) bool {
+	return q.beyondShare(g) && now.Sub(g.at) >= g.rest && now.Sub(g.failed) >= mostRest
 }
 
 func (g *gauge) room() bool { return g.limit == 0 || g.counted+g.since < g.limit }
@@ -168,6 +187,9 @@ func (q *quota) take(group []*createJob, now time.Time) (seated []*createJob) {
 			job.full = job.gauge.full(false, now)
 		case !q.ledger.room():
 			job.full = q.ledger.full(true, now)
+		case q.beyondShare(job.gauge):
+			job.full = q.ledger.full(true, now)
+			job.full.Share = true
 		default:
 			for _, g := range []*gauge{job.gauge, q.ledger} {
 				g.since++
@@ -207,11 +229,14 @@ func (q *quota) stale(group []*createJob, now time.Time) (ids []int32, all bool)
 		wanted[job.intent.Submitter]++
 	}
 	for id, n := range wanted {
-		if q.gauge(id).stale(n, now) {
+		g := q.gauge(id)
+		beyond := q.countShare(g, now)
+		if beyond || g.stale(n, now) {
 			ids = append(ids, int32(id))
 		}
+		all = all || beyond
 	}
-	return ids, q.ledger.stale(int64(len(group)), now)
+	return ids, all || q.ledger.stale(int64(len(group)), now)
 }
 
 // count finds out what waits for these submitters, and, if it is asked for, in all.

@@ -472,3 +472,42 @@ func TestQuota_CountPlan_UsesIndex(t *testing.T) {
 		t.Errorf("a page of %d, %v, for which %.0f rows were read", len(page), err, meter.rows)
 	}
 }
+
+// TestQuota_LongQueue_LeavesRoom fills the ledger from two accounts, and wants room for a third.
+func TestQuota_LongQueue_LeavesRoom(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	q := newQuota(100, 160)
+	accept := func(id txn.SubmitterID) *QueueFullError {
+		job := &createJob{intent: Intent{Submitter: id}}
+		q.settle(q.take([]*createJob{job}, now), func(*createJob) bool { return true })
+		return job.full
+	}
+	for range 100 {
+		if full := accept(1); full != nil {
+			t.Fatalf("the first account: %v", full)
+		}
+	}
+	took := 0
+	full := accept(2)
+	for ; full == nil; full = accept(2) {
+		took++
+	}
+	if !full.Share || took < 50 || took > 55 {
+		t.Fatalf("the second account has %d; then %+v", took, full)
+	}
+	if full := accept(3); full != nil {
+		t.Errorf("no room is left for another account: %+v", full)
+	}
+
+	// Its queue becomes shorter, which only a count shows.
+	now = now.Add(time.Minute)
+	ids, all := q.stale([]*createJob{{intent: Intent{Submitter: 2}}}, now)
+	if len(ids) != 1 || !all {
+		t.Fatalf("counts %v and all queues: %v", ids, all)
+	}
+	q.begin(now, []*gauge{q.gauge(2)})(now, func(int) int64 { return 1 })
+	if full := accept(2); full != nil {
+		t.Errorf("after the queue became shorter: %+v", full)
+	}
+}

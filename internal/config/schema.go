@@ -91,7 +91,9 @@ func schema() []field[Config] {
 					"RESOURCE_EXHAUSTED (QUEUE_FULL) with a retry delay. 0: no limit.",
 				func(q *Queue) *int { return &q.MaxPerSubmitter }),
 			value("max_total", orZero(whole(1, 1_000_000_000)), "1000000",
-				"The most transactions queued in the ledger in all. 0: no limit.",
+				"The most transactions queued in the ledger in all. The queue of one account may "+
+					"hold at most seven times the free room, so that others find some. 0: no "+
+					"limit.",
 				func(q *Queue) *int { return &q.MaxTotal }),
 		),
 		section(

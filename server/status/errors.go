@@ -122,6 +122,10 @@ func QueueFull(full *store.QueueFullError) error {
 			"all queues full: %d transactions queued in total, the limit of queue.max_total",
 			full.Limit)
 	}
+	if full.Share {
+		where = fmt.Sprintf("queue holds its share of all queues (%d transactions in total, "+
+			"the limit of queue.max_total)", full.Limit)
+	}
 	return &refusedError{mapping{
 		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_QUEUE_FULL,
 		retry:   full.RetryAfter,
