@@ -11,16 +11,16 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// A client that is rejected again and again must not fill the log. Of the lines of one kind, at info
-// or warn, only the first within SampleInterval is written; the others are counted, and their number
-// follows in one line. At debug, all lines are written.
+// A client that is rejected again and again must not fill the log. Of the lines of one kind, at
+// info or warn, only the first within SampleInterval is written. The others are counted, and their
+// number follows in one line. At debug, all lines are written.
 const (
 	// SampleInterval is the time for which lines of one kind are counted.
 	SampleInterval = 10 * time.Second
 	maxKinds       = 200 // counted separately; clients choose some parts of a kind
 )
 
-// kind tells lines apart.
+// kind identifies lines that are counted together.
 type kind struct {
 	message, method, caller, reason string
 	code                            codes.Code

@@ -37,7 +37,7 @@ func TestLog_ManyRefusals_Sampled(t *testing.T) {
 			lines := strings.Count(text.String(), "\n")
 			if lines < test.min || lines > test.max ||
 				strings.Count(text.String(), "more=999") != 2 {
-				t.Errorf("%d lines, want %d to %d, two of them with the number of the others:\n%.2000s",
+				t.Errorf("%d lines, want %d to %d, two with the number of the others:\n%.2000s",
 					lines, test.min, test.max, &text)
 			}
 		})
