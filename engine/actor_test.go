@@ -275,6 +275,8 @@ func TestAccountRead_StateChanged_Discarded(t *testing.T) {
 	} {
 		c0 := chaintest.New(chaintest.Options{})
 		a := &actor{
+			e:     newRouterHarness(t, 0).e,
+			lease: &store.Lease{},
 			track: newTracker(c0, guarded, clock.Real{}),
 			log:   slog.New(slog.DiscardHandler),
 		}

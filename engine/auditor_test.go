@@ -238,8 +238,11 @@ func TestAuditor_BrokenLaw_Protects(t *testing.T) {
 	laws := map[string]bool{}
 	for i, c := range corruptions {
 		laws[c.law] = true
-		if p := r.awaitProtection(i); p.Reason != txn.ProtectByAudit ||
-			!strings.Contains(p.Evidence, c.law) {
+		p := r.awaitProtection(i)
+		if c.what == "cursor moved back" && p.Reason == txn.ProtectRestored {
+			continue // the owner noticed it before the auditor
+		}
+		if p.Reason != txn.ProtectByAudit || !strings.Contains(p.Evidence, c.law) {
 			t.Errorf("%s: %+v", c.what, p)
 		}
 	}
