@@ -46,10 +46,12 @@ type actor struct {
 	account   *txn.Account
 	suspicion *txn.Suspicion
 	warned    *txn.Suspicion // last one logged as a warning
-	used      txn.UsedNonce  // by the last account read
-	nonceUse  *txn.NonceUse  // for the decision of an operator
-	conflicts int            // in a row
-	busyAt    time.Time      // last time with anything to follow or to do
+	// when a failed account read was last logged
+	readWarned time.Time
+	used       txn.UsedNonce // by the last account read
+	nonceUse   *txn.NonceUse // for the decision of an operator
+	conflicts  int           // in a row
+	busyAt     time.Time     // last time with anything to follow or to do
 }
 
 // auditFacts is the part of an owner that the auditor reads: its submitter and cursor.

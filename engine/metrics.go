@@ -26,6 +26,7 @@ type metrics struct {
 	decisions  metric.Int64Counter
 	reorged    metric.Int64Counter
 	forks      metric.Int64Counter
+	accounts   metric.Int64Counter
 	receipts   metric.Int64Counter
 	resubmits  metric.Int64Counter
 	finals     metric.Int64Counter
@@ -39,7 +40,7 @@ type metrics struct {
 	stuck      metric.Int64Gauge
 	submitters metric.Int64Gauge
 
-	outcomes, classes, looks, states, kinds labels // of counters that every transaction uses
+	outcomes, classes, looks, reads, states, kinds labels // of counters that every transaction uses
 }
 
 // labels caches the options of a label's values: creating one costs more time and stack than
@@ -99,6 +100,8 @@ func newMetrics(m metric.Meter) (metrics, error) {
 				"reported as not executed is on chain"),
 		forks: i.counter("fencepost_confirmations_fork",
 			"reorgs that removed blocks already reported as confirmations"),
+		accounts: i.counter("fencepost_account_read",
+			"account reads by owners, by result: ok, error"),
 		receipts: i.counter("fencepost_receipt_check",
 			"receipt checks, by result: hit, miss (no receipt), error (no response)"),
 		resubmits: i.counter("fencepost_tx_resubmit",
@@ -148,6 +151,7 @@ func (m *metrics) begin() {
 		store.Unsettled, store.Refused, store.Unreached)
 	m.classes = zero(m.sends, "class", txn.Classes...)
 	m.looks = zero(m.receipts, "result", "hit", "miss", "error")
+	m.reads = zero(m.accounts, "result", "ok", "error")
 	zero(m.resubmits, "result", "ok", "error")
 	m.states = zero(m.finals, "state", txn.Confirmed, txn.Failed, txn.Cancelled)
 	m.kinds = zero(m.replaced, "kind", txn.Bump, txn.Cancel)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -59,6 +60,9 @@ func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (perfor
 	return performed{change: change}, err
 }
 
+// warnInterval is how often a failure that repeats is logged.
+const warnInterval = time.Minute
+
 // readAccount reads the account, and has the receipts of the step's transaction looked up again:
 // evidence against a transaction is never older than the read of the account.
 func (a *actor) readAccount(ctx context.Context, v *txn.View,
@@ -77,9 +81,14 @@ func (a *actor) readAccount(ctx context.Context, v *txn.View,
 		return performed{txn.OldStateMissing(v, s), failed}, nil
 	}
 	if err != nil {
-		a.log.Debug("account read failed", "error", err)
-		return performed{txn.AccountReadFailed(v, s), failed}, nil
+		a.e.metrics.accounts.Add(ctx, 1, a.e.metrics.reads.of("error"))
+		if now := a.e.Clock.Now(); now.Sub(a.readWarned) >= warnInterval {
+			a.readWarned = now
+			a.log.Warn("account read failed; retrying", "error", err)
+		}
+		return performed{txn.AccountReadFailed(v, s, err.Error()), failed}, nil
 	}
+	a.e.metrics.accounts.Add(ctx, 1, a.e.metrics.reads.of("ok"))
 	r := txn.AccountRead(v, s, account, a.used)
 	if r.Recheck {
 		a.recheck(s.Tx)

@@ -114,8 +114,13 @@ func TestAccountRead_Slow_Used(t *testing.T) {
 		}
 		return nil
 	}
+	m, err := newMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	e := &Engine{
 		Options: Options{Clock: now, Logger: quiet, Gate: gate, ProgressTimeout: time.Minute},
+		metrics: m,
 	}
 	e.keeper = newKeeper(e)
 	a := &actor{e: e, id: 1, track: tracker, chain: c, log: quiet, busyAt: now.Now()}
@@ -126,7 +131,6 @@ func TestAccountRead_Slow_Used(t *testing.T) {
 	a.inbox.Queue = []txn.Tx{
 		{ID: txn.TxID{1}, Submitter: 1, Status: txn.Status{State: txn.Queued, Version: 1}},
 	}
-	var err error
 	for range 4 {
 		if err = a.step(t.Context()); err != nil {
 			break

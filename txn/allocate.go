@@ -147,7 +147,7 @@ func startCursor(v *View, head *Tx) Step {
 }
 
 // AccountReadFailed returns the change that follows when the account could not be read.
-func AccountReadFailed(v *View, s ReadAccount) Change {
+func AccountReadFailed(v *View, s ReadAccount, fault string) Change {
 	switch {
 	case s.CommandID != 0:
 		return commandResult(Command{ID: s.CommandID}, ResultRefused,
@@ -156,7 +156,7 @@ func AccountReadFailed(v *View, s ReadAccount) Change {
 		return Change{} // the next rebroadcast reads it again
 	}
 	return backOff(v, s.Tx, ReasonChainUnavailable,
-		"cannot read the account: the chain is unavailable; waiting", 0)
+		"cannot read the account; waiting: "+fault, 0)
 }
 
 // OldStateMissing returns the change that follows for a command that needs older state than any

@@ -319,7 +319,7 @@ func TestPrepare_RefusalsWithOutages_Counted(t *testing.T) {
 		},
 		"no account": func(w *world) Change {
 			return AccountReadFailed(&w.view,
-				ReadAccount{Tx: &w.view.Queue[0]})
+				ReadAccount{Tx: &w.view.Queue[0]}, "down")
 		},
 		"lags behind": func(w *world) Change {
 			return backOff(&w.view, &w.view.Queue[0],

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -208,5 +209,65 @@ func TestHasUnusedSlot(t *testing.T) {
 			HasUnusedSlot(s, c.open) != c.want {
 			t.Errorf("%s: slot %d, %v; want %d, %v", name, slot, got, c.slot, c.want)
 		}
+	}
+}
+
+// A transaction whose receipt cannot be read is STUCK with that reason and the fault, once, also
+// without a maximal age. It is final as soon as the receipt is readable.
+func TestReceiptUnreadable_Stuck(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	w.view.Policy.ResubmitMax = 1000
+	w.unknown[b.Attempt.Hash], w.failing = true, w.view.Now
+	for w.kindCount(EventStuck) == 0 {
+		step := Decide(&w.view)
+		if r, ok := step.(Rest); ok {
+			if !r.Until.After(w.view.Now) {
+				t.Fatal("no time to wait for")
+			}
+			w.view.Now = r.Until
+		}
+		w.do(t, step, Outcome{Class: AlreadyKnown}, accepted)
+	}
+	tx := w.view.Open[0]
+	if tx.State != Stuck || tx.Reason != ReasonReceiptUnreadable ||
+		!strings.Contains(tx.LastError, "no status") ||
+		!w.view.Now.Equal(w.failing.Add(unreadableAge)) {
+		t.Fatalf("%+v after %s", tx.Status, w.view.Now.Sub(w.failing))
+	}
+	for range 50 { // it is still rebroadcast, without further events
+		step := Decide(&w.view)
+		if r, ok := step.(Rest); ok {
+			w.view.Now = r.Until
+		}
+		w.do(t, step, Outcome{Class: AlreadyKnown}, accepted)
+	}
+	if w.kindCount(EventStuck) != 1 {
+		t.Errorf("%v", w.kinds)
+	}
+	w.include(b.Attempt.Hash, true)
+	w.finishAll(t)
+	if w.final[0].State != Confirmed {
+		t.Errorf("%+v", w.final[0].Status)
+	}
+}
+
+// A receipt that becomes readable in time has no effect.
+func TestReceiptUnreadable_ShortFault_NoEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	b := until[Broadcast](t, w)
+	w.do(t, b, Outcome{Class: Accepted}, accepted)
+	w.unknown[b.Attempt.Hash], w.failing = true, w.view.Now
+	w.view.Now = w.view.Now.Add(unreadableAge - time.Second)
+	if at, _ := w.view.unreadableDueAt(&w.view.Open[0]); !at.Equal(w.failing.Add(unreadableAge)) {
+		t.Errorf("due at %s", at)
+	}
+	w.include(b.Attempt.Hash, true)
+	w.finishAll(t)
+	if w.kindCount(EventStuck) != 0 || w.final[0].State != Confirmed {
+		t.Errorf("%v, %+v", w.kinds, w.final[0].Status)
 	}
 }

@@ -149,6 +149,8 @@ func nextDue(v *View) time.Time {
 		if tx.Receipt == nil {
 			earlier(tx.Due)
 			earlier(v.maxAgeDueAt(tx))
+			unreadable, _ := v.unreadableDueAt(tx)
+			earlier(unreadable)
 			if tx.Terms.CancelLate && tx.newest().Kind != Cancel {
 				earlier(tx.Deadline)
 			}

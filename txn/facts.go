@@ -181,7 +181,10 @@ type Signed struct {
 
 // Inclusion is the tracker's knowledge of one hash under its current view of the canonical chain.
 type Inclusion struct {
-	Known         bool     // false: not looked up yet, or the look-up failed
+	Known bool // false: not looked up yet, or the look-up failed
+	// since when look-ups have failed although the chain responds; zero: they do not
+	FailingSince  time.Time
+	Fault         string   // of the last failed look-up
 	Receipt       *Receipt // nil: not in a canonical block
 	Confirmations uint64   // canonical, parent-linked blocks above the receipt's
 	// Confirmations reach the policy's number, and the policy's safe or finalized block is not

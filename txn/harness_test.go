@@ -3,6 +3,7 @@ package txn
 import (
 	"reflect"
 	"slices"
+	"time"
 )
 
 // world is a submitter and its chain, reduced to the inputs of Decide, and driven step by step.
@@ -11,6 +12,7 @@ type world struct {
 	included map[Hash]*Receipt
 	head     uint64
 	unknown  map[Hash]bool
+	failing  time.Time      // since when receipts of unknown hashes cannot be read
 	events   map[TxID]int64 // newest event of each transaction
 	kinds    map[TxID][]Kind
 	nonces   []Nonce // in the order of allocation
@@ -55,6 +57,9 @@ func newWorld(queued int, p Policy) *world {
 	w.view.Inclusion = func(h Hash) Inclusion {
 		r := w.included[h]
 		i := Inclusion{Known: !w.unknown[h], Receipt: r}
+		if w.unknown[h] {
+			i.FailingSince, i.Fault = w.failing, "no status"
+		}
 		if r != nil {
 			i.Confirmations = w.head - r.BlockNumber
 			i.Final = i.Confirmations >= w.view.Policy.Confirmations

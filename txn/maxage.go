@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// recordMaxAge marks transactions past their maximal age as STUCK. Failed broadcasts are not
+// recordMaxAge marks transactions as STUCK that are past their maximal age, or whose receipts have
+// been unreadable for too long. Failed broadcasts are not
 // counted, so without this rule an unavailable chain would keep a transaction waiting unnoticed for
 // ever. It asks for a decision once: after a RETRY or a reorg, a broadcast precedes the next mark.
 // The due time of the next broadcast stays. With a stuck policy it is at least an interval away, so
@@ -15,24 +16,55 @@ func recordMaxAge(v *View) (Step, bool) {
 	var c Change
 	for i := range v.Open {
 		tx := &v.Open[i]
-		at := v.maxAgeDueAt(tx)
-		if at.IsZero() || at.After(v.Now) || tx.LastOutcome == "" {
-			continue
+		due := func(at time.Time) bool {
+			return !at.IsZero() && !at.After(v.Now) && tx.LastOutcome != ""
 		}
-		c.Writes = append(c.Writes, exceedsMaxAge(v, tx)...)
+		unreadable, fault := v.unreadableDueAt(tx)
+		switch {
+		case due(unreadable):
+			c.Writes = append(c.Writes, exceedsAge(v, tx, ReasonReceiptUnreadable, fmt.Sprintf(
+				"its receipt cannot be read for more than %s; check the chain's endpoints: %s",
+				unreadableAge, fault))...)
+		case due(v.maxAgeDueAt(tx)):
+			message := v.maxAgeMessage()
+			if tx.LastError != "" {
+				message += "; last: " + tx.LastError
+			}
+			c.Writes = append(c.Writes, exceedsAge(v, tx, ReasonMaxAge, message)...)
+		}
 	}
 	return record(c)
 }
 
-func exceedsMaxAge(v *View, tx *Tx) []Write {
+// unreadableAge is how long a receipt may be unreadable before its transaction is STUCK. Receipts
+// of a new block may be missing for seconds, while a node indexes it.
+const unreadableAge = 10 * time.Minute
+
+// unreadableDueAt returns when the receipt of a transaction has been unreadable for too long, and
+// why it is; zero: never, or already recorded.
+func (v *View) unreadableDueAt(tx *Tx) (at time.Time, fault string) {
+	if tx.Receipt != nil || tx.keepsReason() || tx.State != Allocated && tx.State != Tracking ||
+		v.inclusion(tx).Receipt != nil {
+		return time.Time{}, ""
+	}
+	for _, a := range tx.Attempts {
+		one := v.Inclusion(a.Hash)
+		if a.Nonce != *tx.Nonce || one.FailingSince.IsZero() {
+			continue
+		}
+		if due := one.FailingSince.Add(unreadableAge); at.IsZero() || due.Before(at) {
+			at, fault = due, one.Fault
+		}
+	}
+	return at, fault
+}
+
+func exceedsAge(v *View, tx *Tx, reason, message string) []Write {
 	next := tx.Status
 	next.State = Stuck
 	next.Sub = None
-	next.Reason = ReasonMaxAge
-	next.LastError = v.maxAgeMessage()
-	if tx.LastError != "" {
-		next.LastError += "; last: " + tx.LastError
-	}
+	next.Reason = reason
+	next.LastError = message
 	if tx.Sub == Unfunded {
 		next.Sub, next.Reason = Unfunded, ReasonInsufficientFunds
 	}

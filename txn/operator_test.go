@@ -353,7 +353,7 @@ func TestExitProtect_AccountUnreadable_Refused(t *testing.T) {
 	w := lostNonce(t)
 	w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: ActionResume, Expect: 1}}
 	look := Decide(&w.view).(ReadAccount)
-	w.apply(t, AccountReadFailed(&w.view, look))
+	w.apply(t, AccountReadFailed(&w.view, look, "down"))
 	if len(w.view.Commands) != 0 || protected(w) == nil ||
 		!strings.HasPrefix(w.results[0].Result, ResultRefused) {
 		t.Fatalf("%+v %+v", w.results, protected(w))

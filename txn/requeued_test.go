@@ -468,7 +468,7 @@ func TestRequeued_Unproven_NotFinalized(t *testing.T) {
 			}
 			delete(w.unknown, old)
 			w.view.Account = nil
-			w.apply(t, AccountReadFailed(&w.view, ReadAccount{Tx: &w.view.Queue[0]}))
+			w.apply(t, AccountReadFailed(&w.view, ReadAccount{Tx: &w.view.Queue[0]}, "down"))
 			if len(w.final) > 0 {
 				t.Errorf("%s: final without an account read", name)
 				continue

@@ -153,9 +153,11 @@ const (
 	ReasonPrepareTimeout = "PREPARE_TIMEOUT"
 	ReasonReorgedFinal   = "REORGED_AFTER_FINAL"
 	// older than resubmit.max_age and not included
-	ReasonMaxAge         = "RESUBMIT_AGE_EXCEEDED"
-	ReasonFeeCapReached  = "FEE_CAP_REACHED" // a replacement would exceed the fee cap
-	ReasonNonceElsewhere = "NONCE_USED_ELSEWHERE"
+	ReasonMaxAge = "RESUBMIT_AGE_EXCEEDED"
+	// its receipt cannot be read, for as long as unreadableAge
+	ReasonReceiptUnreadable = "RECEIPT_UNREADABLE"
+	ReasonFeeCapReached     = "FEE_CAP_REACHED" // a replacement would exceed the fee cap
+	ReasonNonceElsewhere    = "NONCE_USED_ELSEWHERE"
 	// not executed by the ledger's data, but the ledger was restored: it may have executed
 	ReasonRestored = "RESTORED_UNKNOWN"
 )

@@ -39,8 +39,11 @@ func (t *Tracker) freeze(f *View, lists [][]txn.Tx) {
 
 func (t *Tracker) inclusion(hash txn.Hash) txn.Inclusion {
 	f := t.follows[hash]
-	if f == nil || !f.known || t.window.empty() {
+	switch {
+	case f == nil || t.window.empty():
 		return txn.Inclusion{}
+	case !f.known:
+		return txn.Inclusion{FailingSince: f.failingSince, Fault: f.fault}
 	}
 	i := txn.Inclusion{Known: true, Receipt: f.receipt}
 	if f.receipt != nil && t.window.tip().Number >= f.receipt.BlockNumber {

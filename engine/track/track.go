@@ -54,27 +54,31 @@ type Tracker struct {
 	noTags bool                   // it was logged that the chain's nodes do not know the tag
 	lower  int                    // updates in a row whose head is below the tip of the view
 
-	mu      sync.Mutex
-	window  window              // published view
-	below   map[uint64]txn.Hash // audited blocks below the window; never changed in place
-	movedAt time.Time           // when the tip of the view last changed
-	outages outages             // those that still matter
-	follows map[txn.Hash]*follow
-	wanted  map[txn.Hash]bool // followed hashes whose receipt has to be looked up
-	checked window            // the window that all known receipts were compared with
-	tagged  *txn.BlockRef
-	waits   map[txn.SubmitterID]func() // owners to wake by the next head
-	audits  map[txn.SubmitterID]auditing
-	healthy bool
+	mu       sync.Mutex
+	window   window              // published view
+	below    map[uint64]txn.Hash // audited blocks below the window; never changed in place
+	movedAt  time.Time           // when the tip of the view last changed
+	warnedAt time.Time           // when a failed look-up was last logged
+	outages  outages             // those that still matter
+	follows  map[txn.Hash]*follow
+	wanted   map[txn.Hash]bool // followed hashes whose receipt has to be looked up
+	checked  window            // the window that all known receipts were compared with
+	tagged   *txn.BlockRef
+	waits    map[txn.SubmitterID]func() // owners to wake by the next head
+	audits   map[txn.SubmitterID]auditing
+	healthy  bool
 }
 
 // follow is a followed hash and its owner.
 type follow struct {
-	wake    func()
-	known   bool
-	receipt *txn.Receipt
-	above   []txn.BlockRef // above the receipt's block, if the policy reports them; immutable
-	listed  *txn.BlockRef  // block seen to have it: while canonical, "no receipt" is premature
+	wake  func()
+	known bool
+	// since when look-ups have failed, and why; zero: the last one did not
+	failingSince time.Time
+	fault        string
+	receipt      *txn.Receipt
+	above        []txn.BlockRef // above the receipt's block, if the policy reports them; immutable
+	listed       *txn.BlockRef  // block seen to have it: while canonical, "no receipt" is premature
 }
 
 // lowerUpdates is how many updates in a row must see a head below the tip before it counts as a
@@ -493,6 +497,25 @@ func (t *Tracker) publish(n update) {
 	}
 }
 
+// warnInterval is how often failed look-ups are logged.
+const warnInterval = time.Minute
+
+// noteFault remembers since when the look-ups of a hash have failed.
+func (t *Tracker) noteFault(f *follow, a txn.ReceiptResult) {
+	if a.Err == nil {
+		f.failingSince, f.fault = time.Time{}, ""
+		return
+	}
+	now := t.clock.Now()
+	if f.fault = a.Err.Error(); f.failingSince.IsZero() {
+		f.failingSince = now
+	}
+	if now.Sub(t.warnedAt) >= warnInterval {
+		t.warnedAt = now
+		t.log.Warn("receipt look-up failed; retrying", "tx_hash", a.Hash.Hex(), "error", a.Err)
+	}
+}
+
 // take applies the answers to the view and returns the hashes for which they changed anything.
 func (t *Tracker) take(n update) (changed map[*follow]bool) {
 	changed = map[*follow]bool{}
@@ -501,6 +524,7 @@ func (t *Tracker) take(n update) (changed map[*follow]bool) {
 		if f == nil {
 			continue
 		}
+		t.noteFault(f, a)
 		known, receipt := judge(n.next, n.older, f.listed, a)
 		if known != f.known || (receipt == nil) != (f.receipt == nil) ||
 			receipt != nil && *receipt != *f.receipt {
