@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -239,5 +240,22 @@ func TestHead_AsynchronousPromotion_LostTokenExpires(t *testing.T) {
 	}
 	if kept.read(); len(kept.seen) != 1 {
 		t.Errorf("a watcher that resumes gets %d events, want the new one", len(kept.seen))
+	}
+}
+
+// TestServer_IdentityNotReadable_NamesGrant revokes what every role may do by default.
+func TestServer_IdentityNotReadable_NamesGrant(t *testing.T) {
+	t.Parallel()
+	k := privateKit(t, startServer(t, "", nil).URL("postgres"))
+	_, err := Migrate(k.ctx, k.db.URL, k.db.Schema)
+	k.must(err)
+	k.exec("CREATE ROLE plain LOGIN")
+	k.exec("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+	u, err := url.Parse(k.db.URL)
+	k.must(err)
+	u.User = url.User("plain")
+	err = k.open("a", func(c *Config) { c.URL = u.String() }).CheckSchema(k.ctx)
+	if !errors.Is(err, ErrAccessDenied) || !containsText(err, "pg_control_system()") {
+		t.Errorf("without the right: %v", err)
 	}
 }
