@@ -80,7 +80,8 @@ func (w watch) addDelays(ctx context.Context, b *bench, s *service, came []arriv
 	b.add(name+"written.p99", "ms", millis(sinceWritten.At(0.99)))
 	if len(came) > 0 {
 		committed := commits[latest.event]
-		b.say("  the latest event was written at %s, committed %s later, and came %s after that",
+		b.progress("  the latest event was written at %s, committed %s later, and came %s "+
+			"after that",
 			latest.written.Format("15:04:05.000"),
 			committed.Sub(latest.written).Round(time.Millisecond),
 			latest.at.Sub(committed).Round(time.Millisecond))
@@ -163,7 +164,7 @@ func (b *bench) probed(name string, do func() error) error {
 // add adds the result of a probe that has ended.
 func (p *probe) add(b *bench, name string) {
 	if p.fault != nil {
-		b.say("  cannot probe the disk: %v", p.fault)
+		b.progress("  cannot probe the disk: %v", p.fault)
 	}
 	b.add(name+"machine.disk.p99", "ms", millis(p.disk.At(0.99)))
 	b.add(name+"machine.disk.max", "ms", millis(p.disk.At(1)))

@@ -140,7 +140,7 @@ func (e endToEnd) saveProfiles(ctx context.Context, b *bench, s *service) {
 	base := filepath.Join(b.flags.profiles, "end-"+e.name())
 	own, err := profileSelf(base + ".load.cpu.pb.gz")
 	if err != nil {
-		b.say("no profile: %v", err)
+		b.progress("no profile: %v", err)
 	}
 	seconds := max(1, int(b.size.steady.Seconds())-1)
 	for _, p := range []struct{ query, kind string }{
@@ -148,11 +148,11 @@ func (e endToEnd) saveProfiles(ctx context.Context, b *bench, s *service) {
 		{"heap", "heap"}, {"allocs", "allocs"},
 	} {
 		if err := s.nodes[0].saveProfile(ctx, p.query, base+"."+p.kind+".pb.gz"); err != nil {
-			b.say("no profile: %v", err)
+			b.progress("no profile: %v", err)
 		}
 	}
 	if err := own(); err != nil {
-		b.say("no profile: %v", err)
+		b.progress("no profile: %v", err)
 	}
 }
 
@@ -178,10 +178,10 @@ func (e endToEnd) report(b *bench, seen seen, before, after state) {
 		a := after.asked.since(before.asked)
 		b.add(name+"rpc", "calls/tx", a.calls/included)
 		b.add(name+"http", "requests/tx", a.requests/included)
-		b.say("  a transaction takes calls: %s", shares(a.by, included))
-		b.say("  statements: %s", shares(w.by, included))
-		b.say("  microseconds in them: %s", shares(w.spent, included))
-		b.say("  updates of rows: %s", shares(w.updates, included))
+		b.progress("  a transaction takes calls: %s", shares(a.by, included))
+		b.progress("  statements: %s", shares(w.by, included))
+		b.progress("  microseconds in them: %s", shares(w.spent, included))
+		b.progress("  updates of rows: %s", shares(w.updates, included))
 	}
 	b.add(name+"cpu.node", "us/tx", micros(after.node.cpu-before.node.cpu)/included)
 	b.add(name+"cpu.postgres", "us/tx", micros(after.postgres-before.postgres)/included)

@@ -283,6 +283,6 @@ func (c cost) report(b *bench, name string, before cost, txs float64) {
 	b.add(name+"cpu.postgres", "us/tx", micros(c.postgres-before.postgres)/txs)
 	b.add(name+"rate", "txs/s", txs/c.at.Sub(before.at).Seconds())
 	b.add(name+"rss", "MB", c.node.rss/(1<<20))
-	b.say("  a transaction takes: statements %s; of these %s", shares(w.by, txs),
+	b.progress("  a transaction takes: statements %s; of these %s", shares(w.by, txs),
 		shares(less(c.by, before.by), txs))
 }

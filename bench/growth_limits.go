@@ -55,7 +55,7 @@ func idle(ctx context.Context, b *bench, submitters int) (err error) {
 	b.add(name+"cpu.node", "cores", (after.node.cpu-before.node.cpu).Seconds()/took)
 	b.add(name+"cpu.postgres", "cores", (after.postgres-before.postgres).Seconds()/took)
 	b.add(name+"rss", "MB", after.node.rss/(1<<20))
-	b.say("  in a second: statements %s; of these %s", shares(w.by, took),
+	b.progress("  in a second: statements %s; of these %s", shares(w.by, took),
 		shares(less(after.by, before.by), took))
 	return nil
 }

@@ -86,8 +86,8 @@ type bench struct {
 
 func (b *bench) add(name, unit string, value float64) { b.results.add(name, unit, value) }
 
-// say prints progress.
-func (b *bench) say(format string, args ...any) {
+// progress prints a line with the time.
+func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(b.errs, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }
 
@@ -122,12 +122,12 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	b := &bench{size: size, node: program, results: newResults(), errs: errs, flags: f}
 	if self, err := os.Executable(); err == nil && older(program, self) {
-		b.say(
+		b.progress(
 			"the node, %s, is older than this program and may be of other code: \"make bench\" "+
 				"builds both",
 			program)
 	}
-	b.say("starting PostgreSQL")
+	b.progress("starting PostgreSQL")
 	if b.db, err = startDatabase(ctx); err != nil {
 		return err
 	}
@@ -135,14 +135,14 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	err = errors.Join(err, b.db.stop(context.WithoutCancel(ctx)))
 	b.results.compare(against())
 	if missing := b.results.missing(against()); f.only != "" && len(missing) > 0 {
-		b.say("no ratios, because these were not measured: %s", strings.Join(missing, ", "))
+		b.progress("no ratios, because these were not measured: %s", strings.Join(missing, ", "))
 	}
 	broken := budgets.judge(b.results, f.check || size.check)
 	if f.json {
 		err = errors.Join(err, b.results.printJSON(out))
 	} else {
 		b.results.print(out)
-		b.say(
+		b.progress(
 			"docs/performance.md describes each row. On a machine with other load, rates and " +
 				"times mean little; counts do not depend on the machine",
 		)
@@ -159,7 +159,7 @@ func (b *bench) runAll(ctx context.Context, only *regexp.Regexp) error {
 	}
 	for round := range rounds {
 		for _, s := range b.size.matching(only) {
-			b.say("round %d of %d: %s", round+1, rounds, s.name)
+			b.progress("round %d of %d: %s", round+1, rounds, s.name)
 			if err := s.run(ctx, b); err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}

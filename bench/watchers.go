@@ -56,7 +56,8 @@ func (w watch) run(ctx context.Context, b *bench) (err error) {
 	if err != nil {
 		return err
 	}
-	b.say("  %d watchers began within %s", w.watchers, time.Since(began).Round(time.Millisecond))
+	b.progress("  %d watchers began within %s", w.watchers,
+		time.Since(began).Round(time.Millisecond))
 	name := w.name() + "."
 	if w.watchers > 1 {
 		b.add(name+"memory", "KB/watcher", (full.rss-idle.rss)/1024/float64(w.watchers))
@@ -69,7 +70,8 @@ func (w watch) run(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	b.add(name+"complete", "watchers", float64(w.watchers))
-	b.say("  each of %d watchers has each of its events once and in order: %d in all", w.watchers,
+	b.progress("  each of %d watchers has each of its events once and in order: %d in all",
+		w.watchers,
 		deliveries)
 	return nil
 }
@@ -133,7 +135,7 @@ func (w watch) report(b *bench, deliveries int, before, after state) {
 		b.add(name+"memory.busy", "KB/watcher",
 			(after.node.rss/1024-alone.Value*1024)/float64(w.watchers))
 	}
-	b.say("  queries in a second: %s", shares(d.by, took))
+	b.progress("  queries in a second: %s", shares(d.by, took))
 }
 
 // crowd are watchers at work.

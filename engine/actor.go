@@ -34,7 +34,7 @@ type actor struct {
 	auditFacts atomic.Pointer[auditFacts] // for the auditor; nil before the ledger is read
 
 	missing   string // commits of this node that the ledger lacks; empty: none known
-	believed  bool   // the ledger is right as it is: an operator decides on what it lacks
+	believed  bool   // the ledger counts as complete: an operator has decided on the loss
 	loaded    bool
 	ledger    store.Ledger
 	inbox     store.Inbox

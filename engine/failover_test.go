@@ -59,8 +59,8 @@ func asynchronousPair(t *testing.T) (primary, standby *pgembed.Server, ledger *d
 	return primary, standby, ledger
 }
 
-// TestFailover_AsynchronousStandby_Protects loses the first use of an account: by the new primary it
-// has never sent. Clients repeat their requests, which the ledger lost too.
+// TestFailover_AsynchronousStandby_Protects loses the first use of an account: by the new primary
+// it has never sent. Clients repeat their requests, which the ledger lost too.
 func TestFailover_AsynchronousStandby_Protects(t *testing.T) {
 	t.Parallel()
 	for name, survives := range map[string]bool{"the node survives": true, "a new node": false} {

@@ -57,7 +57,8 @@ func TestCallers_OneHoldsManyCalls_OthersServed(t *testing.T) {
 	h.eventually("the greedy caller holds its share",
 		func() bool { return n.server.limiter.Calls() >= share })
 	for i := range 20 {
-		if _, err := n.txs.CreateTx(shop, createRequest("alice", fmt.Sprint("r", i), "1")); err != nil {
+		_, err := n.txs.CreateTx(shop, createRequest("alice", fmt.Sprint("r", i), "1"))
+		if err != nil {
 			t.Fatalf("call %d of another caller, while %d are held: %v", i, held, err)
 		}
 	}

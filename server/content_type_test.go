@@ -75,8 +75,8 @@ func TestBody_BrokenChunk_Rejected(t *testing.T) {
 		defer conn.Close()
 		n.must(conn.SetDeadline(time.Now().Add(testTimeout)))
 		_, err = fmt.Fprintf(conn,
-			"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: "+
-				"chunked\r\n\r\nzz\r\n{}",
+			"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+				"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}",
 			path)
 		n.must(err)
 		answer, _ := io.ReadAll(conn) // may end with a reset

@@ -65,8 +65,8 @@ func (n *node) upload(path, kind string) net.Conn {
 		kind += "\r\nConnect-Protocol-Version: 1"
 	}
 	_, err = fmt.Fprintf(conn,
-		"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n{", path,
-		kind)
+		"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"+
+			"Content-Length: 1000\r\n\r\n{", path, kind)
 	n.must(err)
 	return conn
 }

@@ -1,8 +1,8 @@
 // Package contract checks requests against the rules of the proto, before any handler reads them.
 //
-// It rejects unknown fields, text with control or invisible characters, lists far beyond their limit, and
-// everything that breaks a rule written next to a field. [Codec] marks messages that are not
-// protobuf, so that they are rejected here as well, with a reason.
+// It rejects unknown fields, text with control or invisible characters, lists far beyond their
+// limit, and everything that breaks a rule written next to a field. [Codec] marks messages that are
+// not protobuf, so that they are rejected here as well, with a reason.
 package contract
 
 import (

@@ -79,13 +79,14 @@ type Feed struct {
 	subscriptions registry
 	head          store.Head // of the newest read that succeeded
 	run           uint64     // number of the first read without a gap to this one
-	boundary      string     // snapshot that ends the newest complete batch; empty while the feed idles
-	edge          uint64     // index of the first event after it
-	started       uint64     // number of reads started
-	finished      uint64     // number of the newest read that succeeded
-	advanced      chan struct{}
-	failing       bool // the last read failed
-	down          bool // reads have failed for longer than Limits.Outage
+	// snapshot that ends the newest complete batch; empty while the feed idles
+	boundary string
+	edge     uint64 // index of the first event after it
+	started  uint64 // number of reads started
+	finished uint64 // number of the newest read that succeeded
+	advanced chan struct{}
+	failing  bool // the last read failed
+	down     bool // reads have failed for longer than Limits.Outage
 }
 
 const (

@@ -74,7 +74,9 @@ func (f *Feed) join(ctx context.Context, t Target, names []string,
 func (s *subscription) enter(ctx context.Context, minRead uint64) error {
 	f := s.feed
 	return f.awaitRead(ctx, minRead, func() {
-		s.epoch, s.run, s.next = f.head.Epoch, f.run, f.edge
+		s.epoch = f.head.Epoch
+		s.run = f.run
+		s.next = f.edge
 		s.from = f.end()
 		f.subscriptions.add(s)
 	})
