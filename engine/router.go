@@ -162,11 +162,11 @@ func (r *router) poll(ctx context.Context) {
 	}
 	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration/4)
 	defer cancel()
-	asked, err := r.e.Store.Asked(limited, ids)
+	commanded, err := r.e.Store.WithCommands(limited, ids)
 	if err != nil {
-		asked = ids
+		commanded = ids
 	}
-	r.deliver(asked)
+	r.deliver(commanded)
 	r.queue(ids)
 }
 

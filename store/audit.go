@@ -85,7 +85,7 @@ type audit struct {
 }
 
 func (a *audit) run(ctx context.Context, q *db.Queries) (err error) {
-	if err := q.AllowTime(ctx, millis(auditLimit)); err != nil {
+	if err := q.SetStatementTimeout(ctx, millis(auditLimit)); err != nil {
 		return err
 	}
 	if a.of, err = q.AuditSubmitter(ctx, a.id); err != nil {
@@ -176,9 +176,9 @@ func (a *audit) events(ctx context.Context, q *db.Queries) error {
 		LeaseToken: a.of.LeaseToken, MaxRows: maxViolations,
 	})
 	for _, r := range rows {
-		if r.Told != r.Version || r.FirstSeq != 1 || r.LastSeq != r.Version {
+		if r.EventCount != r.Version || r.FirstSeq != 1 || r.LastSeq != r.Version {
 			a.report("L8", "event_numbers", &r.TxID,
-				"it has version %d and %d events, numbered %d to %d", r.Version, r.Told,
+				"it has version %d and %d events, numbered %d to %d", r.Version, r.EventCount,
 				r.FirstSeq, r.LastSeq)
 		}
 		if r.LastState != r.State || r.LastExecuted != r.Executed {
@@ -215,9 +215,9 @@ func (a *audit) attempts(ctx context.Context, q *db.Queries) error {
 			a.report("L3", "no_attempt", &r.TxID,
 				"it has nonce %d, but no attempt is recorded for that nonce", r.Nonce)
 		}
-		if r.Strange > 0 {
+		if r.Unexpected > 0 {
 			a.report("L4", "attempt_nonce", &r.TxID,
-				"%d of its attempts are for nonces that it neither has nor gave up", r.Strange)
+				"%d of its attempts are for nonces that it neither has nor gave up", r.Unexpected)
 		}
 		if r.ForeignReceipt {
 			a.report("L6", "receipt_hash", &r.TxID,

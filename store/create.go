@@ -395,25 +395,25 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 	for i, job := range group {
 		ids[i] = int32(job.intent.Submitter)
 	}
-	rows, err := s.read().Gate(ctx, ids)
+	rows, err := s.read().AcceptanceOf(ctx, ids)
 	if err != nil {
 		failAll(group, describeError(err))
 		return
 	}
-	gates := make(map[txn.SubmitterID]db.GateRow, len(rows))
+	rowOf := make(map[txn.SubmitterID]db.AcceptanceOfRow, len(rows))
 	for _, r := range rows {
-		gates[txn.SubmitterID(r.SubmitterID)] = r
+		rowOf[txn.SubmitterID(r.SubmitterID)] = r
 	}
 	for _, job := range group {
-		gate, ok := gates[job.intent.Submitter]
+		row, ok := rowOf[job.intent.Submitter]
 		switch {
 		case !ok:
 			job.fail(ErrSubmitterNotFound)
-		case !job.intent.Terms.NotAfter.IsZero() && !job.intent.Terms.NotAfter.After(gate.ToldAt):
+		case !job.intent.Terms.NotAfter.IsZero() && !job.intent.Terms.NotAfter.After(row.ReadAt):
 			job.fail(ErrLate)
-		case gate.ProtectReason != "":
-			job.fail(fmt.Errorf("%w (%s)", ErrProtected, gate.ProtectReason))
-		case txn.SubmitterStatus(gate.Status) == txn.Paused:
+		case row.ProtectReason != "":
+			job.fail(fmt.Errorf("%w (%s)", ErrProtected, row.ProtectReason))
+		case txn.SubmitterStatus(row.Status) == txn.Paused:
 			job.fail(ErrPaused)
 		case job.full != nil:
 			job.fail(job.full)

@@ -65,7 +65,7 @@ func roomForWrites(p *db.CommitParams, rows int) {
 		&p.WReceiptGasPrice)
 	room(rows, &p.WReleased, &p.WTerminal, &p.WCancelRequested, &p.WWaiting, &p.WNewFork, &p.WLate,
 		&p.WReceiptSuccess)
-	room(rows, &p.WTxHash, &p.WAbove, &p.WTold, &p.WReceiptTxHash, &p.WReceiptBlockHash)
+	room(rows, &p.WTxHash, &p.WAbove, &p.WEventAbove, &p.WReceiptTxHash, &p.WReceiptBlockHash)
 }
 
 // none stands for a number that is not given.
@@ -154,7 +154,7 @@ func addWrite(p *db.CommitParams, no int32, l *Lease, w *txn.Write) {
 	p.WAbove = append(p.WAbove, blocks(next.Above))
 	p.WEndedBlock = append(p.WEndedBlock, int64(next.FinalBlock))
 	p.WNewFork = append(p.WNewFork, w.NewFork)
-	p.WTold = append(p.WTold, blocks(w.Above))
+	p.WEventAbove = append(p.WEventAbove, blocks(w.Above))
 	p.WLate = append(p.WLate, w.PastDeadline)
 	p.WDelayMs = append(p.WDelayMs, w.Delay.Milliseconds())
 	addReceipt(p, next.Receipt)

@@ -100,7 +100,7 @@ func (s *Store) endBlockers(ctx context.Context, waiting uint32) (stop func()) {
 				s.log.Warn("what blocks a takeover could not be ended", "error", describeError(err))
 			}
 			for _, e := range ended {
-				s.log.Warn("ended a session that blocked a takeover", "pid", e.Pid, "told", e.Told)
+				s.log.Warn("ended a session that blocked a takeover", "pid", e.Pid, "signalled", e.Signalled)
 			}
 			timer.Reset(patience / 4)
 		}

@@ -116,9 +116,9 @@ func (s *Store) listOpen(ctx context.Context, filter TxFilter,
 	p db.ListTxsParams) ([]db.ListTxsRow, error) {
 	before := int64(math.MaxInt64)
 	if filter.Before != (txn.TxID{}) {
-		seq, err := s.read().Accepted(
+		seq, err := s.read().QueueSeq(
 			ctx,
-			db.AcceptedParams{
+			db.QueueSeqParams{
 				SubmitterID: int32(filter.Before.Submitter()),
 				TxID:        uuid.UUID(filter.Before),
 			},

@@ -120,7 +120,7 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
 	for _, id := range ids {
 		boxes[id] = Inbox{}
 	}
-	asked := true // unless the queues say otherwise
+	anyCommands := true // unless the rows of the queues report none
 	err := s.own().EachInboxTx(
 		ctx,
 		db.InboxTxsParams{SubmitterIds: plain(ids), Head: rowLimit(head)},
@@ -131,7 +131,7 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
 			}
 			box := boxes[tx.Submitter]
 			box.Queue = append(box.Queue, tx)
-			boxes[tx.Submitter], asked = box, r.Asked
+			boxes[tx.Submitter], anyCommands = box, r.AnyCommands
 			return nil
 		},
 	)
@@ -139,7 +139,7 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
 		return nil, s.failed(ctx, verb, err)
 	}
 	var commands []db.InboxCommandsRow
-	if asked {
+	if anyCommands {
 		if commands, err = s.own().InboxCommands(ctx,
 			db.InboxCommandsParams{SubmitterIds: plain(ids), Most: maxCommands}); err != nil {
 			return nil, s.failed(ctx, verb, err)
@@ -154,17 +154,17 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
 	return boxes, nil
 }
 
-// Asked tells which of the submitters have a command that nobody has applied.
-func (s *Store) Asked(ctx context.Context, ids []txn.SubmitterID) ([]txn.SubmitterID, error) {
-	rows, err := s.own().Asked(ctx, plain(ids))
+// WithCommands returns those of the submitters that have a command that is not applied.
+func (s *Store) WithCommands(ctx context.Context, ids []txn.SubmitterID) ([]txn.SubmitterID, error) {
+	rows, err := s.own().WithCommands(ctx, plain(ids))
 	if err != nil {
-		return nil, s.failed(ctx, fmt.Sprintf("look for commands to %d submitters", len(ids)), err)
+		return nil, s.failed(ctx, fmt.Sprintf("read the commands of %d submitters", len(ids)), err)
 	}
-	asked := make([]txn.SubmitterID, len(rows))
+	commanded := make([]txn.SubmitterID, len(rows))
 	for i, id := range rows {
-		asked[i] = txn.SubmitterID(id)
+		commanded[i] = txn.SubmitterID(id)
 	}
-	return asked, nil
+	return commanded, nil
 }
 
 // How many transactions are looked at for the final ones that an owner compares with the chain.

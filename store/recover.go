@@ -151,7 +151,7 @@ func inUse(ctx context.Context, q *db.Queries) (live, err error) {
 
 // stopped locks all leases, so that nobody writes or acquires until the end, and looks again.
 func stopped(ctx context.Context, q *db.Queries) (live, err error) {
-	if err := q.AllowLocks(ctx, millis(recoverPatience)); err != nil {
+	if err := q.SetLockTimeout(ctx, millis(recoverPatience)); err != nil {
 		return nil, err
 	}
 	err = q.LockLeases(ctx)
@@ -174,7 +174,7 @@ func recoverAll(ctx context.Context, q *db.Queries) (r RecoverReport, err error)
 	if r.FeedEpoch, err = q.RaiseFeedEpoch(ctx); err != nil {
 		return r, err
 	}
-	if _, err := q.SpendLeases(ctx, tokenRaise); err != nil {
+	if _, err := q.RevokeLeases(ctx, tokenRaise); err != nil {
 		return r, err
 	}
 	if _, err := q.EndCommands(ctx, restoredResult); err != nil {

@@ -71,7 +71,7 @@ const adoptLimit = time.Hour
 // adopt makes the database of a transaction the one that the ledger is on, and returns the number
 // of events that were numbered elsewhere. compared: every account is stopped anyway.
 func adopt(ctx context.Context, tx pgx.Tx, compared bool) (events int64, err error) {
-	if err := db.New(tx).AllowTime(ctx, millis(adoptLimit)); err != nil {
+	if err := db.New(tx).SetStatementTimeout(ctx, millis(adoptLimit)); err != nil {
 		return 0, err
 	}
 	is, err := readServer(ctx, tx.Conn().PgConn(), serverQuery)

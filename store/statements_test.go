@@ -131,7 +131,7 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		"Leave":     {"DELETE FROM node"},
 		// Recover is an operator's act on a ledger that nobody works on: TestRecover.
 		"RaiseFeedEpoch":  {"UPDATE ledger"},
-		"SpendLeases":     {"UPDATE submitter_lease"},
+		"RevokeLeases":     {"UPDATE submitter_lease"},
 		"EndCommands":     {"UPDATE submitter_command"},
 		"MarkRestored":    {"UPDATE managed_tx"},
 		"PauseUnstarted":  {"INSERT INTO submitter_command", "UPDATE submitter"},
@@ -154,7 +154,7 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		regexp.MustCompile(`\b(state|nonce|version|fencing_token)\b`).MatchString(columns[1]) {
 		t.Errorf("InsertTxs chooses what the table chooses for a queued transaction: %v", columns)
 	}
-	if !strings.Contains(sqls["InsertTxs"], "nextval('queue_seq')            AS queue_seq,") ||
+	if !strings.Contains(sqls["InsertTxs"], "nextval('queue_seq')             AS queue_seq,") ||
 		!strings.Contains(sqls["InsertTxs"], "i.queue_seq, NULLIF(") {
 		t.Error("InsertTxs does not draw its places in the queue from the sequence")
 	}

@@ -35,23 +35,23 @@ func TestGuard(t *testing.T) {
 		"a stale token moves":       {moved(id, 6, true), "under token 6, the live token is 7"},
 		"a token to come moves":     {moved(id, 8, true), "under token 8, the live token is 7"},
 		"a move does not tell":      {moved(id, 7, false), "version 2 and 1 events"},
-		"an event without a move":   {told(id, 2, 7), "tells of a move that was not made"},
+		"an event without a move":   {told(id, 2, 7), "has no move"},
 		"an event is changed":       {"UPDATE tx_event SET message = 'x'", "an event is changed"},
 		"a transaction is deleted":  {"DELETE FROM managed_tx", "a transaction is deleted"},
-		"a queued row with a token": {queued(other, 7), "is born"},
+		"a queued row with a token": {queued(other, 7), "is inserted as"},
 		"a queued row untold": {strings.SplitN(queued(other, 0), ";", 2)[0],
 			"version 1 and 0 events"},
 		"a cursor moves": {"UPDATE submitter_nonce_cursor SET next_nonce = 1, " +
 			"fencing_token = 6", "under token 6"},
 		"a cursor vanishes": {"DELETE FROM submitter_nonce_cursor", "deletes a row"},
 		"a cursor skips": {"UPDATE submitter_nonce_cursor SET next_nonce = 2",
-			"0 of these nonces are accounted for"},
+			"0 of these nonces are recorded"},
 		"a cursor skips too much": {"UPDATE submitter_nonce_cursor SET next_nonce = 4; " +
-			gap(1, 2, 7), "2 of these nonces are accounted for"},
+			gap(1, 2, 7), "2 of these nonces are recorded"},
 		"a gap under a stale token": {"UPDATE submitter_nonce_cursor SET next_nonce = 2; " +
 			gap(1, 1, 6), "under token 6"},
 		"a payload is changed": {"UPDATE managed_tx SET data = 'x', fencing_token = 7",
-			"what was asked for is changed"},
+			"the request of transaction"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

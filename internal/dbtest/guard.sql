@@ -1,9 +1,10 @@
--- Ring 4 of the fence: what the store must never do is refused in every test, whatever code does it.
+-- Ring 4 of the fence: every test rejects writes that the store must never make, from any code.
 --
--- The checks run when the transaction commits, with a view of everything that committed before: a takeover that slipped in between the write and its commit
--- is seen too.
+-- The checks run when the transaction commits, and see everything that committed before: also a
+-- takeover between the write and its commit.
 
-CREATE FUNCTION guard_token(id INT) RETURNS BIGINT LANGUAGE sql VOLATILE AS 'SELECT l.fencing_token FROM submitter_lease l WHERE l.submitter_id = id';
+CREATE FUNCTION guard_token(id INT) RETURNS BIGINT LANGUAGE sql VOLATILE AS
+    'SELECT l.fencing_token FROM submitter_lease l WHERE l.submitter_id = id';
 
 CREATE FUNCTION guard_row() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -17,39 +18,56 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- A transaction row may also be an intent: queued by a caller, or cancelled while it is queued and never had a nonce.
+-- A transaction row may also be an intent: queued by a caller, or cancelled while it is queued and
+-- never had a nonce.
 CREATE FUNCTION guard_tx() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE told BIGINT;
+DECLARE events BIGINT;
 BEGIN
     IF TG_OP = 'DELETE' THEN
         RAISE EXCEPTION 'guard: a transaction is deleted';
     ELSIF TG_OP = 'INSERT' THEN
-        IF NOT (NEW.state = 'QUEUED' AND NEW.version = 1 AND NEW.nonce IS NULL AND NEW.fencing_token = 0) THEN
-            RAISE EXCEPTION 'guard: transaction % is born as % of version %', NEW.tx_id, NEW.state, NEW.version;
+        IF NOT (NEW.state = 'QUEUED' AND NEW.version = 1
+                AND NEW.nonce IS NULL AND NEW.fencing_token = 0) THEN
+            RAISE EXCEPTION 'guard: transaction % is inserted as % with version %',
+                NEW.tx_id, NEW.state, NEW.version;
         END IF;
-    ELSIF NOT (OLD.state = 'QUEUED' AND NEW.state = 'CANCELLED' AND NEW.nonce IS NULL AND OLD.requeued = 0 AND NEW.version = OLD.version + 1
-               AND NEW.fencing_token = OLD.fencing_token AND NEW.executed = CASE WHEN OLD.restored THEN 'UNKNOWN' ELSE 'NO' END)
+    ELSIF NOT (OLD.state = 'QUEUED' AND NEW.state = 'CANCELLED' AND NEW.nonce IS NULL
+               AND OLD.requeued = 0 AND NEW.version = OLD.version + 1
+               AND NEW.fencing_token = OLD.fencing_token
+               AND NEW.executed = CASE WHEN OLD.restored THEN 'UNKNOWN' ELSE 'NO' END)
           AND NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
         RAISE EXCEPTION 'guard: transaction % goes from % to % under token %, the live token is %',
             NEW.tx_id, OLD.state, NEW.state, NEW.fencing_token, guard_token(NEW.submitter_id);
     END IF;
-    IF TG_OP = 'UPDATE' AND (NEW.request_id, NEW.request_hash, NEW.queue_seq, NEW.value, NEW.data, NEW.gas_limit, NEW.labels)
-                         IS DISTINCT FROM (OLD.request_id, OLD.request_hash, OLD.queue_seq, OLD.value, OLD.data, OLD.gas_limit, OLD.labels) THEN
-        RAISE EXCEPTION 'guard: what was asked for is changed in transaction %', NEW.tx_id;
+    IF TG_OP = 'UPDATE'
+       AND (NEW.request_id, NEW.request_hash, NEW.queue_seq, NEW.value, NEW.data,
+            NEW.gas_limit, NEW.labels)
+           IS DISTINCT FROM
+           (OLD.request_id, OLD.request_hash, OLD.queue_seq, OLD.value, OLD.data,
+            OLD.gas_limit, OLD.labels) THEN
+        RAISE EXCEPTION 'guard: the request of transaction % is changed', NEW.tx_id;
     END IF;
-    -- What ran before it was given back to the queue has the nonce again that it gave up, also when it had ended there.
-    IF EXISTS (SELECT FROM nonce_gap g WHERE g.submitter_id = NEW.submitter_id AND NEW.nonce BETWEEN g.first_nonce AND g.last_nonce
-                  AND (g.tx_id IS DISTINCT FROM NEW.tx_id OR NEW.receipt_tx_hash IS NULL AND OLD.nonce IS NULL AND OLD.ended_block IS NULL)) THEN
-        RAISE EXCEPTION 'guard: transaction % has nonce %, which is recorded as a gap', NEW.tx_id, NEW.nonce;
+    -- A transaction that was executed before a requeue has the nonce again that it gave up, also if
+    -- it was final there.
+    IF EXISTS (SELECT FROM nonce_gap g
+                WHERE g.submitter_id = NEW.submitter_id
+                  AND NEW.nonce BETWEEN g.first_nonce AND g.last_nonce
+                  AND (g.tx_id IS DISTINCT FROM NEW.tx_id
+                       OR NEW.receipt_tx_hash IS NULL AND OLD.nonce IS NULL
+                          AND OLD.ended_block IS NULL)) THEN
+        RAISE EXCEPTION 'guard: transaction % has nonce %, which is recorded as a gap',
+            NEW.tx_id, NEW.nonce;
     END IF;
-    SELECT count(*) INTO told FROM tx_event e WHERE e.submitter_id = NEW.submitter_id AND e.tx_id = NEW.tx_id AND e.seq <= NEW.version;
-    IF told <> NEW.version THEN
-        RAISE EXCEPTION 'guard: transaction % has version % and % events', NEW.tx_id, NEW.version, told;
+    SELECT count(*) INTO events FROM tx_event e
+     WHERE e.submitter_id = NEW.submitter_id AND e.tx_id = NEW.tx_id AND e.seq <= NEW.version;
+    IF events <> NEW.version THEN
+        RAISE EXCEPTION 'guard: transaction % has version % and % events',
+            NEW.tx_id, NEW.version, events;
     END IF;
     RETURN NULL;
 END $$;
 
--- So may an event.
+-- An event may also belong to an intent.
 CREATE FUNCTION guard_event() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE tx managed_tx;
 BEGIN
@@ -60,12 +78,15 @@ BEGIN
     IF TG_OP <> 'INSERT' THEN
         RAISE EXCEPTION 'guard: an event is changed';
     END IF;
-    SELECT * INTO tx FROM managed_tx t WHERE t.submitter_id = NEW.submitter_id AND t.tx_id = NEW.tx_id;
+    SELECT * INTO tx FROM managed_tx t
+     WHERE t.submitter_id = NEW.submitter_id AND t.tx_id = NEW.tx_id;
     IF tx.version IS NULL OR tx.version < NEW.seq THEN
-        RAISE EXCEPTION 'guard: event % of transaction % tells of a move that was not made', NEW.seq, NEW.tx_id;
+        RAISE EXCEPTION 'guard: event % of transaction % has no move', NEW.seq, NEW.tx_id;
     END IF;
-    IF NEW.fencing_token = 0 AND (NEW.seq = 1 AND NEW.kind = 'QUEUED'
-                                  OR NEW.kind = 'CANCELLED' AND tx.state = 'CANCELLED' AND tx.version = NEW.seq AND tx.nonce IS NULL) THEN
+    IF NEW.fencing_token = 0
+       AND (NEW.seq = 1 AND NEW.kind = 'QUEUED'
+            OR NEW.kind = 'CANCELLED' AND tx.state = 'CANCELLED' AND tx.version = NEW.seq
+               AND tx.nonce IS NULL) THEN
         RETURN NULL;
     END IF;
     IF NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
@@ -75,7 +96,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- A cursor passes over no number that nobody accounts for.
+-- A cursor skips no nonce that is neither used nor recorded as a gap.
 CREATE FUNCTION guard_cursor() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE first BIGINT; used BIGINT;
 BEGIN
@@ -83,12 +104,19 @@ BEGIN
         RAISE EXCEPTION 'guard: the cursor of submitter % is deleted', OLD.submitter_id;
     END IF;
     first := CASE WHEN TG_OP = 'INSERT' THEN NEW.init_nonce ELSE OLD.next_nonce END;
-    SELECT (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = NEW.submitter_id AND t.nonce >= first AND t.nonce < NEW.next_nonce)
-         + (SELECT coalesce(sum(least(g.last_nonce, NEW.next_nonce - 1) - greatest(g.first_nonce, first) + 1), 0)
-              FROM nonce_gap g WHERE g.submitter_id = NEW.submitter_id AND g.last_nonce >= first AND g.first_nonce < NEW.next_nonce)
+    SELECT (SELECT count(*) FROM managed_tx t
+             WHERE t.submitter_id = NEW.submitter_id
+               AND t.nonce >= first AND t.nonce < NEW.next_nonce)
+         + (SELECT coalesce(sum(least(g.last_nonce, NEW.next_nonce - 1)
+                                - greatest(g.first_nonce, first) + 1), 0)
+              FROM nonce_gap g
+             WHERE g.submitter_id = NEW.submitter_id
+               AND g.last_nonce >= first AND g.first_nonce < NEW.next_nonce)
       INTO used;
     IF used <> NEW.next_nonce - first THEN
-        RAISE EXCEPTION 'guard: the cursor of submitter % moves from % to %, and % of these nonces are accounted for', NEW.submitter_id, first, NEW.next_nonce, used;
+        RAISE EXCEPTION
+            'guard: the cursor of submitter % moves from % to %; % of these nonces are recorded',
+            NEW.submitter_id, first, NEW.next_nonce, used;
     END IF;
     RETURN NULL;
 END $$;

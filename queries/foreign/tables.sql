@@ -1,4 +1,4 @@
--- What statements read and others make. Told to sqlc alone: nothing runs this file.
+-- Tables and views that the queries read and no migration creates. Only sqlc reads this file.
 
 -- goose's record of the migrations that were applied.
 CREATE TABLE goose_db_version (
@@ -8,7 +8,7 @@ CREATE TABLE goose_db_version (
     tstamp     TIMESTAMP NOT NULL
 );
 
--- A view of PostgreSQL's, as far as it is needed.
+-- A view of PostgreSQL, with the columns that are needed.
 CREATE TABLE pg_stat_activity (
     pid        INT NOT NULL,
     xact_start TIMESTAMPTZ

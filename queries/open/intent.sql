@@ -1,58 +1,78 @@
--- Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one
--- that is queued, ask something of the owner.
+-- Intents: the only writes that need no lease. They queue a transaction with its first event,
+-- cancel a queued transaction, or send a command to the owner.
 
--- InsertTxs queues many at once, in their order. A key that is taken inserts nothing, nor does one
--- of a submitter that is paused or protected, nor one that is too late: the caller finds out which
--- by a new statement, which sees the winner. Of two with one key the first goes in.
+-- InsertTxs queues many transactions at once, in their order. It inserts nothing for a request_id
+-- that is taken, for a paused or protected submitter, or past not_after. The caller finds the
+-- reason with a new statement, which sees the winner. Of two with the same key, the first is
+-- inserted.
 -- name: InsertTxs :many
 WITH intent AS MATERIALIZED (
-    SELECT nextval('queue_seq')            AS queue_seq,  -- here, because rows are inserted in another order
-           unnest(@submitter_ids::INT[])   AS submitter_id,
-           unnest(@tx_ids::UUID[])         AS tx_id,
-           unnest(@request_ids::TEXT[])    AS request_id,
+    -- queue_seq is taken here, because rows are inserted in another order
+    SELECT nextval('queue_seq')             AS queue_seq,
+           unnest(@submitter_ids::INT[])    AS submitter_id,
+           unnest(@tx_ids::UUID[])          AS tx_id,
+           unnest(@request_ids::TEXT[])     AS request_id,
            unnest(@request_hashes::BYTEA[]) AS request_hash,
-           unnest(@to_addresses::BYTEA[])  AS to_address, -- empty: contract creation
-           unnest(@values_wei::TEXT[])     AS value_wei,
-           unnest(@datas::BYTEA[])         AS data,
-           unnest(@gas_limits::BIGINT[])   AS gas_limit,
-           unnest(@speeds::TEXT[])         AS speed,
-           unnest(@max_fees::TEXT[])       AS max_fee,    -- 0: none
-           unnest(@not_after_us::BIGINT[]) AS not_after,  -- microseconds since 1970; 0: none
+           unnest(@to_addresses::BYTEA[])   AS to_address, -- empty: contract creation
+           unnest(@values_wei::TEXT[])      AS value_wei,
+           unnest(@datas::BYTEA[])          AS data,
+           unnest(@gas_limits::BIGINT[])    AS gas_limit,
+           unnest(@speeds::TEXT[])          AS speed,
+           unnest(@max_fees::TEXT[])        AS max_fee,    -- 0: none
+           unnest(@not_after_us::BIGINT[])  AS not_after,  -- microseconds since 1970; 0: none
            unnest(@cancel_lates::BOOLEAN[]) AS cancel_late,
-           unnest(@label_sets::TEXT[])     AS labels,     -- a JSON object each
-           unnest(@callers::TEXT[])        AS caller
+           unnest(@label_sets::TEXT[])      AS labels,     -- a JSON object each
+           unnest(@callers::TEXT[])         AS caller
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY(@submitter_ids::INT[]) AND s.status = 'ACTIVE'
-       AND NOT s.submitter_id IN (SELECT n.submitter_id FROM submitter_nonce_cursor n WHERE n.submitter_id = ANY(@submitter_ids::INT[]) AND n.protect_reason IS NOT NULL)
+       AND NOT s.submitter_id IN (SELECT n.submitter_id FROM submitter_nonce_cursor n
+                                   WHERE n.submitter_id = ANY(@submitter_ids::INT[])
+                                     AND n.protect_reason IS NOT NULL)
 ), queued AS (
-    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late, labels,
-        caller)
-    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
-           i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN -- an interval is multiplied by a float, which has no microseconds of the year 2300: so these come by themselves
-               'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second' + i.not_after % 1000000 * INTERVAL '1 microsecond' END, i.cancel_late,
-           i.labels::JSONB, i.caller
+    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
+                            queue_seq, to_address, value, data, gas_limit,
+                            speed, max_fee, not_after, cancel_late, labels, caller)
+    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash,
+           i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
+           i.speed, NULLIF(i.max_fee::NUMERIC, 0),
+           -- An interval is multiplied by a float, which is not exact to the microsecond in the
+           -- year 2300. So seconds and microseconds are separate.
+           CASE WHEN i.not_after > 0 THEN
+               'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second'
+               + i.not_after % 1000000 * INTERVAL '1 microsecond' END,
+           i.cancel_late, i.labels::JSONB, i.caller
       FROM intent i
-     WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE -- looked up, where a join would compare each with each: see Commit
-       AND (i.not_after = 0 OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
-     ORDER BY i.submitter_id, i.request_id, i.queue_seq -- two nodes that insert the same keys must not wait for each other
+     -- looked up; a join would compare each row with each other: see Commit
+     WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE
+       AND (i.not_after = 0
+            OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
+     -- two nodes that insert the same keys must not deadlock
+     ORDER BY i.submitter_id, i.request_id, i.queue_seq
     ON CONFLICT (submitter_id, request_id) DO NOTHING
-    RETURNING submitter_id, tx_id, queue_seq, version, state, sub_state, executed, reason, last_error, labels, created_at, updated_at
+    RETURNING submitter_id, tx_id, queue_seq, version, state, sub_state, executed, reason,
+              last_error, labels, created_at, updated_at
 ), labelled AS (
     INSERT INTO tx_label (submitter_id, key, value, tx_id)
-    SELECT q.submitter_id, l.key, l.value, q.tx_id FROM queued q CROSS JOIN LATERAL jsonb_each_text(q.labels) l WHERE q.labels <> '{}'
-), told AS (
-    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-    SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason, q.last_error FROM queued q
+    SELECT q.submitter_id, l.key, l.value, q.tx_id
+      FROM queued q
+     CROSS JOIN LATERAL jsonb_each_text(q.labels) l
+     WHERE q.labels <> '{}'
+), event_recorded AS (
+    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+                          message)
+    SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason,
+           q.last_error
+      FROM queued q
 )
 SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at FROM queued q;
 
--- CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue
--- may have run, which its owner alone can tell. It waits for a commit that is taking one and then
--- finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid
--- before it waits, and its event would stand in the feed before the one that it waited for. What
--- was in the ledger when that was restored may have run all the same: see txn.Tx.Restored. No owner
--- is asked for this; who did it is kept all the same, where the caller says who or why.
+-- CancelQueued cancels a transaction that never had a nonce. A requeued one may have been executed,
+-- which only its owner can find out. It waits for a commit that is taking a nonce, and then finds
+-- nothing to cancel. The row is locked before the update: an UPDATE would take its xid before it
+-- waits, and its event would be in the feed before the event that it waited for. A transaction of a
+-- restored ledger may have been executed: see txn.Tx.Restored. This needs no owner; the command is
+-- still recorded if the caller gives an operator or a reason.
 -- name: CancelQueued :one
 WITH queued AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t
@@ -61,20 +81,26 @@ WITH queued AS MATERIALIZED (
        FOR NO KEY UPDATE
 ), cancelled AS (
     UPDATE managed_tx t
-       SET state = 'CANCELLED', sub_state = '', version = t.version + 1, executed = CASE WHEN t.restored THEN 'UNKNOWN' ELSE 'NO' END,
+       SET state = 'CANCELLED', sub_state = '', version = t.version + 1,
+           executed = CASE WHEN t.restored THEN 'UNKNOWN' ELSE 'NO' END,
            reason = CASE WHEN t.restored THEN @restored_reason::TEXT ELSE @reason::TEXT END,
-           last_error = CASE WHEN t.restored THEN @restored_error::TEXT ELSE '' END, cancel_requested = TRUE,
+           last_error = CASE WHEN t.restored THEN @restored_error::TEXT ELSE '' END,
+           cancel_requested = TRUE,
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
      WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
     RETURNING t.*
-), told AS (
-    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-    SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
-), logged AS (
-    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, caller, applied_at, result)
-    SELECT c.submitter_id, 'CANCEL', c.tx_id, @why::TEXT, @operator::TEXT,
-           @caller::TEXT, clock_timestamp(), 'APPLIED'
+), event_recorded AS (
+    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+                          message)
+    SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed,
+           c.reason, c.last_error
+      FROM cancelled c
+), command_recorded AS (
+    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, caller,
+                                   applied_at, result)
+    SELECT c.submitter_id, 'CANCEL', c.tx_id, @why::TEXT, @operator::TEXT, @caller::TEXT,
+           clock_timestamp(), 'APPLIED'
       FROM cancelled c
      WHERE @why::TEXT <> '' OR @operator::TEXT <> '' OR @caller::TEXT <> ''
 )
@@ -92,24 +118,29 @@ RETURNING command_id;
 -- applied.
 -- name: PendingCommand :one
 SELECT k.command_id FROM submitter_command k
- WHERE k.submitter_id = @submitter_id AND k.kind = @kind AND k.applied_at IS NULL AND k.tx_id IS NOT DISTINCT FROM sqlc.narg('tx_id')::UUID
+ WHERE k.submitter_id = @submitter_id AND k.kind = @kind AND k.applied_at IS NULL
+   AND k.tx_id IS NOT DISTINCT FROM sqlc.narg('tx_id')::UUID
  ORDER BY k.command_id
  LIMIT 1;
 
 -- name: CommandResult :one
-SELECT coalesce(k.result, '')::TEXT AS result FROM submitter_command k WHERE k.submitter_id = @submitter_id AND k.command_id = @command_id;
+SELECT coalesce(k.result, '')::TEXT AS result
+  FROM submitter_command k
+ WHERE k.submitter_id = @submitter_id AND k.command_id = @command_id;
 
--- ProtectionsFor lists the newest protections that were asked for with one reason and began. It
+-- ProtectionsFor lists the newest protections that were requested with one reason and applied. It
 -- searches all commands, because the latest may all be of another kind.
 -- name: ProtectionsFor :many
 SELECT k.reason, k.violations FROM submitter_command k
- WHERE k.submitter_id = @submitter_id AND k.kind = 'PROTECT' AND k.action = @action AND k.result = 'APPLIED'
+ WHERE k.submitter_id = @submitter_id AND k.kind = 'PROTECT' AND k.action = @action
+   AND k.result = 'APPLIED'
  ORDER BY k.command_id DESC
  LIMIT @max_rows::INT;
 
--- Commands are what was asked for, newest first, whether it was applied or not.
+-- Commands lists the commands, newest first, applied or not.
 -- name: Commands :many
-SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller, k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
+SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller,
+       k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
   FROM submitter_command k
  WHERE k.submitter_id = @submitter_id AND k.command_id < @before::BIGINT
  ORDER BY k.command_id DESC

@@ -1,9 +1,12 @@
--- The registry: chains and submitters. Not part of the ledger proper; a submitter comes with its
--- lease row.
+-- The registry: chains and submitters. It is not part of the ledger proper; a submitter is inserted
+-- with its lease row.
 
 -- name: RegisterChain :one
 WITH added AS (
-    INSERT INTO chain (chain_id, genesis_hash) VALUES (@chain_id, @genesis_hash) ON CONFLICT (chain_id) DO NOTHING RETURNING genesis_hash
+    INSERT INTO chain (chain_id, genesis_hash)
+    VALUES (@chain_id, @genesis_hash)
+    ON CONFLICT (chain_id) DO NOTHING
+    RETURNING genesis_hash
 )
 SELECT a.genesis_hash FROM added a
 UNION ALL
@@ -12,8 +15,10 @@ LIMIT 1;
 
 -- name: RegisterSubmitter :one
 WITH added AS (
-    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from, on_failure, max_fee, timeline)
-    VALUES (@name, @chain_id, @address, @signer, @mode, @max_in_flight, @start_from, @on_failure, NULLIF(CAST(@max_fee::TEXT AS NUMERIC), 0),
+    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from,
+                           on_failure, max_fee, timeline)
+    VALUES (@name, @chain_id, @address, @signer, @mode, @max_in_flight, @start_from,
+            @on_failure, NULLIF(CAST(@max_fee::TEXT AS NUMERIC), 0),
             (SELECT l.timeline FROM ledger l))
     ON CONFLICT DO NOTHING
     RETURNING submitter_id
@@ -22,29 +27,31 @@ WITH added AS (
 )
 SELECT a.submitter_id FROM added a;
 
--- SubmittersOf are those of these names that are there.
+-- SubmittersOf lists the registered submitters with these names.
 -- name: SubmittersOf :many
-SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
-       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status,
+       s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
   FROM submitter s WHERE s.name = ANY(@names::TEXT[]);
 
 -- SetStartFrom corrects how a submitter starts, while it has not started.
 -- name: SetStartFrom :execrows
 UPDATE submitter s SET start_from = @start_from
- WHERE s.submitter_id = @submitter_id AND NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id);
+ WHERE s.submitter_id = @submitter_id
+   AND NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id);
 
--- SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the
--- UPDATE command that follows. What is NULL stays as it is, also when somebody else changes it at
--- this moment.
+-- SetPolicies changes the policies of a submitter. Its owner reads them again when it applies the
+-- UPDATE command that follows. NULL leaves a policy unchanged, even while another process changes
+-- it.
 -- name: SetPolicies :execrows
 UPDATE submitter s
    SET on_failure = coalesce(sqlc.narg(on_failure)::TEXT, s.on_failure),
        max_fee    = NULLIF(coalesce(CAST(sqlc.narg(max_fee)::TEXT AS NUMERIC), s.max_fee), 0)
  WHERE s.submitter_id = @submitter_id;
 
--- NamesOf is asked once for each submitter: names do not change.
+-- NamesOf is read once per submitter: names do not change.
 -- name: NamesOf :many
-SELECT s.submitter_id, s.name FROM submitter s WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
+SELECT s.submitter_id, s.name
+  FROM submitter s WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
 
 -- name: SubmitterByName :one
 SELECT s.submitter_id FROM submitter s WHERE s.name = @name;
@@ -52,39 +59,53 @@ SELECT s.submitter_id FROM submitter s WHERE s.name = @name;
 -- name: SubmitterByAccount :one
 SELECT s.submitter_id FROM submitter s WHERE s.chain_id = @chain_id AND s.address = @address;
 
--- Submitters tells why one is paused as well: of the pauses since it was last resumed the newest
--- that the policy on_failure made, which nobody may overlook, or else the newest. It is looked for
--- among so many commands. What waits is counted along the index of the queue, up to so many.
+-- Submitters also returns why a submitter is paused: of the pauses since the last resume, the
+-- newest of the policy on_failure, which must not be overlooked, or else the newest. Only the
+-- latest 1000 commands are searched. Queued transactions are counted up to @most_queued.
 -- name: Submitters :many
-SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
-       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
-       l.owner_node, l.fencing_token, l.acquired_at, l.expires_at, (l.expires_at > clock_timestamp())::BOOLEAN AS live,
-       n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status,
+       s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
+       l.owner_node, l.fencing_token, l.acquired_at, l.expires_at,
+       (l.expires_at > clock_timestamp())::BOOLEAN AS live,
+       n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at,
+       n.protections,
        (SELECT k.chain_nonce FROM submitter_command k
          WHERE k.submitter_id = s.submitter_id AND n.protect_reason IS NOT NULL
            AND k.kind = 'PROTECT' AND k.expect = n.protections AND k.result = 'APPLIED'
          ORDER BY k.command_id DESC
          LIMIT 1) AS chain_nonce,
-       (p.applied_at IS NOT NULL)::BOOLEAN AS pause_known, coalesce(p.action, '')::TEXT AS pause_action, coalesce(p.reason, '')::TEXT AS pause_reason,
-       coalesce(p.operator, '')::TEXT AS pause_operator, coalesce(p.applied_at, 'epoch')::TIMESTAMPTZ AS paused_at,
-       (SELECT count(*) FROM (SELECT 1 FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
-                               ORDER BY t.queue_seq LIMIT @most_queued::BIGINT) q) AS queued,
-       (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) AS in_flight
+       (p.applied_at IS NOT NULL)::BOOLEAN AS pause_known,
+       coalesce(p.action, '')::TEXT AS pause_action,
+       coalesce(p.reason, '')::TEXT AS pause_reason,
+       coalesce(p.operator, '')::TEXT AS pause_operator,
+       coalesce(p.applied_at, 'epoch')::TIMESTAMPTZ AS paused_at,
+       (SELECT count(*)
+          FROM (SELECT 1 FROM managed_tx t
+                 WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                 ORDER BY t.queue_seq
+                 LIMIT @most_queued::BIGINT) q) AS queued,
+       (SELECT count(*) FROM managed_tx t
+         WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
+           AND t.terminal_at IS NULL) AS in_flight
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
   LEFT JOIN LATERAL (
        SELECT k.action, k.reason, k.operator, k.applied_at
          FROM (SELECT c.command_id, c.kind, c.action, c.reason, c.operator, c.applied_at, c.result,
-                      max(c.applied_at) FILTER (WHERE c.kind = 'RESUME' AND c.result = 'APPLIED') OVER () AS resumed_at
-                 FROM (SELECT q.command_id, q.kind, q.action, q.reason, q.operator, q.applied_at, q.result
+                      max(c.applied_at) FILTER (WHERE c.kind = 'RESUME' AND c.result = 'APPLIED')
+                                        OVER () AS resumed_at
+                 FROM (SELECT q.command_id, q.kind, q.action, q.reason, q.operator, q.applied_at,
+                              q.result
                          FROM submitter_command q
                         WHERE q.submitter_id = s.submitter_id AND s.status = 'PAUSED'
                         ORDER BY q.command_id DESC
                         LIMIT 1000) c) k
-        WHERE k.kind = 'PAUSE' AND k.result = 'APPLIED' AND k.applied_at > coalesce(k.resumed_at, '-infinity')
+        WHERE k.kind = 'PAUSE' AND k.result = 'APPLIED'
+          AND k.applied_at > coalesce(k.resumed_at, '-infinity')
         ORDER BY (k.action = 'ON_FAILURE') DESC, k.applied_at DESC
         LIMIT 1) p ON TRUE
- WHERE s.name > @after_name AND (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT) AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
+ WHERE s.name > @after_name AND (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT)
+   AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
  ORDER BY s.name
  LIMIT @max_rows::INT;

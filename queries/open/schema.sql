@@ -1,16 +1,16 @@
--- The handshake of program and schema. The table is goose's own, kept beside the ledger.
+-- The compatibility checks of program and schema. The table of versions is goose's own.
 
 -- name: SchemaVersions :many
 SELECT DISTINCT g.version_id FROM goose_db_version g WHERE g.is_applied ORDER BY g.version_id;
 
--- MinNodeSchema is the oldest schema whose programs still work on this one. It is asked for on a
--- newer schema than one's own alone: there the column is.
+-- MinNodeSchema is the oldest schema whose programs still work on this one. It is read only from a
+-- schema that is newer than the program, which has the column.
 -- name: MinNodeSchema :one
 SELECT l.min_node_schema FROM ledger l;
 
--- SchemaObjects lists by name the constraints, indexes and triggers of the ledger that are in
--- force: "table.name" each. An invalid index, a disabled trigger and a constraint that was not
--- validated are left out, as they hold nothing.
+-- SchemaObjects lists the constraints, indexes and triggers of the ledger that are in force, as
+-- "table.name". It leaves out invalid indexes, disabled triggers and constraints that were not
+-- validated, because they enforce nothing.
 -- name: SchemaObjects :many
 SELECT (t.relname || '.' || o.name)::TEXT AS name
   FROM (SELECT k.conrelid AS tab, k.conname::TEXT AS name

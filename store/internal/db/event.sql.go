@@ -13,13 +13,16 @@ import (
 )
 
 const eventsOfTx = `-- name: EventsOfTx :many
-SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
-       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
-       e.created_at, e.xid::TEXT AS xid,
+SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state,
+       e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash,
+       e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
+       e.new_fork, e.above, e.created_at, e.xid::TEXT AS xid,
        (CASE WHEN e.receipt_tx_hash IS NULL THEN '' ELSE
-            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)), '') END)::TEXT AS receipt_kind,
-       '{}'::JSONB AS labels -- of no use here
+            coalesce((SELECT a.kind FROM tx_attempt a
+                       WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)),
+                     '') END)::TEXT AS receipt_kind,
+       '{}'::JSONB AS labels -- not used here
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
  WHERE e.submitter_id = $1 AND e.tx_id = $2 AND e.seq > $3::BIGINT
  ORDER BY e.seq
@@ -109,33 +112,41 @@ func (q *Queries) EventsOfTx(ctx context.Context, arg EventsOfTxParams) ([]Event
 }
 
 const eventsSince = `-- name: EventsSince :many
-SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
-       e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
-       e.created_at, e.xid::TEXT AS xid,
+SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state,
+       e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash,
+       e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
+       e.new_fork, e.above, e.created_at, e.xid::TEXT AS xid,
        (CASE WHEN e.receipt_tx_hash IS NULL THEN '' ELSE
-            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)), '') END)::TEXT AS receipt_kind,
+            coalesce((SELECT a.kind FROM tx_attempt a
+                       WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)),
+                     '') END)::TEXT AS receipt_kind,
        (CASE WHEN (SELECT TRUE FROM tx_label LIMIT 1) THEN
             coalesce((SELECT t.labels FROM managed_tx t
-                       WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id AND (t.submitter_id, t.tx_id) >= (e.submitter_id, e.tx_id)), '{}') ELSE '{}' END)::JSONB AS labels
+                       WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id
+                         AND (t.submitter_id, t.tx_id) >= (e.submitter_id, e.tx_id)),
+                     '{}') ELSE '{}' END)::JSONB AS labels
   FROM ((SELECT n.submitter_id, n.tx_id, n.seq, n.kind, n.state, n.sub_state, n.executed, n.tx_hash, n.receipt_tx_hash, n.receipt_block, n.receipt_block_hash, n.receipt_success, n.receipt_gas_used, n.receipt_gas_price, n.reason, n.message, n.fencing_token, n.xid, n.created_at, n.new_fork, n.above FROM pg_snapshot_xip(CAST($1::TEXT AS PG_SNAPSHOT)) p(xid)
           CROSS JOIN LATERAL (
                 SELECT v.submitter_id, v.tx_id, v.seq, v.kind, v.state, v.sub_state, v.executed, v.tx_hash, v.receipt_tx_hash, v.receipt_block, v.receipt_block_hash, v.receipt_success, v.receipt_gas_used, v.receipt_gas_price, v.reason, v.message, v.fencing_token, v.xid, v.created_at, v.new_fork, v.above FROM tx_event v
                  WHERE v.xid = p.xid
                    AND pg_visible_in_snapshot(v.xid, CAST($2::TEXT AS PG_SNAPSHOT))
                    AND (v.xid, v.submitter_id, v.tx_id, v.seq)
-                       > (CAST($3::TEXT AS XID8), $4::INT, $5::UUID, $6::BIGINT)
+                       > (CAST($3::TEXT AS XID8), $4::INT, $5::UUID,
+                          $6::BIGINT)
                    AND ($7::INT = 0 OR v.submitter_id = $7::INT)
                 OFFSET 0) n
           ORDER BY n.xid, n.submitter_id, n.tx_id, n.seq
           LIMIT $8::INT)
          UNION ALL
         (SELECT n.submitter_id, n.tx_id, n.seq, n.kind, n.state, n.sub_state, n.executed, n.tx_hash, n.receipt_tx_hash, n.receipt_block, n.receipt_block_hash, n.receipt_success, n.receipt_gas_used, n.receipt_gas_price, n.reason, n.message, n.fencing_token, n.xid, n.created_at, n.new_fork, n.above FROM tx_event n
-          WHERE n.xid >= greatest(CAST($3::TEXT AS XID8), pg_snapshot_xmax(CAST($1::TEXT AS PG_SNAPSHOT)))
+          WHERE n.xid >= greatest(CAST($3::TEXT AS XID8),
+                                  pg_snapshot_xmax(CAST($1::TEXT AS PG_SNAPSHOT)))
             AND n.xid < pg_snapshot_xmax(CAST($2::TEXT AS PG_SNAPSHOT))
             AND pg_visible_in_snapshot(n.xid, CAST($2::TEXT AS PG_SNAPSHOT))
             AND (n.xid, n.submitter_id, n.tx_id, n.seq)
-                > (CAST($3::TEXT AS XID8), $4::INT, $5::UUID, $6::BIGINT)
+                > (CAST($3::TEXT AS XID8), $4::INT, $5::UUID,
+                   $6::BIGINT)
             AND ($7::INT = 0 OR n.submitter_id = $7::INT)
           ORDER BY n.xid, n.submitter_id, n.tx_id, n.seq
           LIMIT $8::INT)) e
@@ -180,10 +191,10 @@ type EventsSinceRow struct {
 	Labels           []byte
 }
 
-// EventsSince looks up what is no part of an event for the rows of the page, and joins nothing,
-// whatever the planner thinks of their number; by the key as a whole: see Commit. Where nothing has
-// a label none is looked for. Names of submitters its caller has. See FeedHead for the two parts:
-// all in the first precede those in the second.
+// EventsSince reads the columns that are not in the event only for the rows of the page. It uses no
+// join, so that the planner's estimate of rows does not matter, and compares the whole key: see
+// Commit. Labels are read only if there are any. Callers know the names of submitters. See
+// FeedHead for the two parts: all events of the first precede the events of the second.
 func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]EventsSinceRow, error) {
 	rows, err := q.db.Query(ctx, eventsSince,
 		arg.Since,
@@ -238,21 +249,26 @@ func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]Eve
 }
 
 const eventsSinceOf = `-- name: EventsSinceOf :many
-SELECT f.submitter_id, s.name AS submitter_name, f.tx_id, f.seq, f.kind, f.state, f.sub_state, f.executed, f.tx_hash, f.receipt_tx_hash, f.receipt_block,
-       f.receipt_block_hash, f.receipt_success, f.receipt_gas_used, f.receipt_gas_price, f.reason, f.message, f.new_fork, f.above,
-       f.created_at, f.xid::TEXT AS xid,
+SELECT f.submitter_id, s.name AS submitter_name, f.tx_id, f.seq, f.kind, f.state, f.sub_state,
+       f.executed, f.tx_hash, f.receipt_tx_hash, f.receipt_block, f.receipt_block_hash,
+       f.receipt_success, f.receipt_gas_used, f.receipt_gas_price, f.reason, f.message,
+       f.new_fork, f.above, f.created_at, f.xid::TEXT AS xid,
        (CASE WHEN f.receipt_tx_hash IS NULL THEN '' ELSE
-            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = f.submitter_id AND a.tx_hash = f.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (f.submitter_id, f.receipt_tx_hash)), '') END)::TEXT AS receipt_kind,
-       '{}'::JSONB AS labels -- of no use here
+            coalesce((SELECT a.kind FROM tx_attempt a
+                       WHERE a.submitter_id = f.submitter_id AND a.tx_hash = f.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (f.submitter_id, f.receipt_tx_hash)),
+                     '') END)::TEXT AS receipt_kind,
+       '{}'::JSONB AS labels -- not used here
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
  CROSS JOIN LATERAL (
        SELECT e.submitter_id, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.fencing_token, e.xid, e.created_at, e.new_fork, e.above FROM tx_event e
         WHERE e.submitter_id = k.submitter_id AND e.tx_id = k.tx_id
           AND NOT pg_visible_in_snapshot(e.xid, CAST($3::TEXT AS PG_SNAPSHOT))
           AND pg_visible_in_snapshot(e.xid, CAST($4::TEXT AS PG_SNAPSHOT))
-          AND (e.xid, e.submitter_id, e.tx_id, e.seq) > (CAST($5::TEXT AS XID8), $6::INT, $7::UUID, $8::BIGINT)
-        ORDER BY e.seq -- which is their order in the feed
+          AND (e.xid, e.submitter_id, e.tx_id, e.seq)
+              > (CAST($5::TEXT AS XID8), $6::INT, $7::UUID,
+                 $8::BIGINT)
+        ORDER BY e.seq -- their order in the feed
         LIMIT $9::INT) f
   JOIN submitter s ON s.submitter_id = f.submitter_id
  ORDER BY f.xid, f.submitter_id, f.tx_id, f.seq
@@ -297,8 +313,8 @@ type EventsSinceOfRow struct {
 	Labels           []byte
 }
 
-// EventsSinceOf is EventsSince of some transactions that are named. It reads along the key of each,
-// however much there is in the feed that is none of theirs.
+// EventsSinceOf is EventsSince for the given transactions. It reads along the key of each, so that
+// other events in the feed cost nothing.
 func (q *Queries) EventsSinceOf(ctx context.Context, arg EventsSinceOfParams) ([]EventsSinceOfRow, error) {
 	rows, err := q.db.Query(ctx, eventsSinceOf,
 		arg.SubmitterIds,
@@ -359,7 +375,9 @@ SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,
        coalesce(l.timeline, 0)::BIGINT AS timeline,
        coalesce(l.timeline_before, 0)::BIGINT AS timeline_before,
        coalesce(l.timeline_xid, '0')::TEXT::BIGINT AS timeline_xid,
-       EXISTS (SELECT FROM tx_event n WHERE n.xid = CAST((pg_snapshot_xmax(pg_current_snapshot())::TEXT::BIGINT - 1)::TEXT AS XID8)) AS settled,
+       EXISTS (SELECT FROM tx_event n
+                WHERE n.xid = CAST((pg_snapshot_xmax(pg_current_snapshot())::TEXT::BIGINT - 1)::TEXT
+                                   AS XID8)) AS settled,
        coalesce((SELECT TRUE FROM tx_event e
                   WHERE e.xid >= pg_snapshot_xmax(CAST($1::TEXT AS PG_SNAPSHOT))
                   ORDER BY e.xid LIMIT 1),
@@ -382,15 +400,16 @@ type FeedHeadRow struct {
 }
 
 // The feed of events. Commits finish out of order, so "after the last id" would skip rows. A
-// snapshot tells exactly what a reader has seen: whatever is visible now and was not visible in the
-// reader's last snapshot is new. The order by xid is the order of seq within a transaction, since a
-// move is made only by a statement that saw the move before it.
-// FeedHead also reports whether there are events that an older snapshot does not see, and whether
-// the snapshot is settled already: it is when the last transaction that ended before it wrote an
-// event, for that was on the disk before it was visible, and so no number up to its own is given
-// out again. A snapshot does not see numbers from its xmax on, and those that were in progress:
-// both are read along the index. From its xmin on there may be many events that it sees, since one
-// open transaction anywhere in the cluster keeps xmin back.
+// snapshot defines exactly which events a reader has seen: an event that is visible now, and was
+// not visible in the reader's last snapshot, is new. The order by xid is the order of seq within a
+// transaction, because a move is made only by a statement that saw the move before it.
+// FeedHead returns the current snapshot, whether there are events that an older snapshot does not
+// see (news), and whether the current one is durable (settled). It is durable if the last
+// transaction that finished before it wrote an event: that commit was on disk before it became
+// visible, so a crash cannot reuse any number up to its own. A snapshot does not see numbers from
+// its xmax on, and the ones that were in progress: both are read along the index. From its xmin on
+// there may be many events that it sees, because one open transaction anywhere in the cluster keeps
+// xmin back.
 func (q *Queries) FeedHead(ctx context.Context, since string) (FeedHeadRow, error) {
 	row := q.db.QueryRow(ctx, feedHead, since)
 	var i FeedHeadRow
@@ -410,9 +429,10 @@ const settle = `-- name: Settle :exec
 SELECT pg_logical_emit_message(TRUE, 'fencepost', '')
 `
 
-// Settle makes everything durable that ended before it. A crash of PostgreSQL gives out again the
-// numbers (xid) of transactions whose end was not on disk yet, such as those that were rolled back
-// or only notified; a snapshot of before the crash would take what runs under them then for old.
+// Settle makes everything durable that finished before it. After a crash PostgreSQL reuses the
+// numbers (xid) of transactions whose end was not yet on disk, such as rollbacks and transactions
+// that only notified. A snapshot from before the crash would then count new events under these
+// numbers as seen.
 func (q *Queries) Settle(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, settle)
 	return err

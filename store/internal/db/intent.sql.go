@@ -20,20 +20,26 @@ WITH queued AS MATERIALIZED (
        FOR NO KEY UPDATE
 ), cancelled AS (
     UPDATE managed_tx t
-       SET state = 'CANCELLED', sub_state = '', version = t.version + 1, executed = CASE WHEN t.restored THEN 'UNKNOWN' ELSE 'NO' END,
+       SET state = 'CANCELLED', sub_state = '', version = t.version + 1,
+           executed = CASE WHEN t.restored THEN 'UNKNOWN' ELSE 'NO' END,
            reason = CASE WHEN t.restored THEN $3::TEXT ELSE $4::TEXT END,
-           last_error = CASE WHEN t.restored THEN $5::TEXT ELSE '' END, cancel_requested = TRUE,
+           last_error = CASE WHEN t.restored THEN $5::TEXT ELSE '' END,
+           cancel_requested = TRUE,
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
      WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
     RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller
-), told AS (
-    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-    SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
-), logged AS (
-    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, caller, applied_at, result)
-    SELECT c.submitter_id, 'CANCEL', c.tx_id, $6::TEXT, $7::TEXT,
-           $8::TEXT, clock_timestamp(), 'APPLIED'
+), event_recorded AS (
+    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+                          message)
+    SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed,
+           c.reason, c.last_error
+      FROM cancelled c
+), command_recorded AS (
+    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, caller,
+                                   applied_at, result)
+    SELECT c.submitter_id, 'CANCEL', c.tx_id, $6::TEXT, $7::TEXT, $8::TEXT,
+           clock_timestamp(), 'APPLIED'
       FROM cancelled c
      WHERE $6::TEXT <> '' OR $7::TEXT <> '' OR $8::TEXT <> ''
 )
@@ -51,12 +57,12 @@ type CancelQueuedParams struct {
 	Caller         string
 }
 
-// CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue
-// may have run, which its owner alone can tell. It waits for a commit that is taking one and then
-// finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid
-// before it waits, and its event would stand in the feed before the one that it waited for. What
-// was in the ledger when that was restored may have run all the same: see txn.Tx.Restored. No owner
-// is asked for this; who did it is kept all the same, where the caller says who or why.
+// CancelQueued cancels a transaction that never had a nonce. A requeued one may have been executed,
+// which only its owner can find out. It waits for a commit that is taking a nonce, and then finds
+// nothing to cancel. The row is locked before the update: an UPDATE would take its xid before it
+// waits, and its event would be in the feed before the event that it waited for. A transaction of a
+// restored ledger may have been executed: see txn.Tx.Restored. This needs no owner; the command is
+// still recorded if the caller gives an operator or a reason.
 func (q *Queries) CancelQueued(ctx context.Context, arg CancelQueuedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, cancelQueued,
 		arg.SubmitterID,
@@ -74,7 +80,9 @@ func (q *Queries) CancelQueued(ctx context.Context, arg CancelQueuedParams) (int
 }
 
 const commandResult = `-- name: CommandResult :one
-SELECT coalesce(k.result, '')::TEXT AS result FROM submitter_command k WHERE k.submitter_id = $1 AND k.command_id = $2
+SELECT coalesce(k.result, '')::TEXT AS result
+  FROM submitter_command k
+ WHERE k.submitter_id = $1 AND k.command_id = $2
 `
 
 type CommandResultParams struct {
@@ -90,7 +98,8 @@ func (q *Queries) CommandResult(ctx context.Context, arg CommandResultParams) (s
 }
 
 const commands = `-- name: Commands :many
-SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller, k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
+SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller,
+       k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
   FROM submitter_command k
  WHERE k.submitter_id = $1 AND k.command_id < $2::BIGINT
  ORDER BY k.command_id DESC
@@ -117,7 +126,7 @@ type CommandsRow struct {
 	Result    string
 }
 
-// Commands are what was asked for, newest first, whether it was applied or not.
+// Commands lists the commands, newest first, applied or not.
 func (q *Queries) Commands(ctx context.Context, arg CommandsParams) ([]CommandsRow, error) {
 	rows, err := q.db.Query(ctx, commands, arg.SubmitterID, arg.Before, arg.MaxRows)
 	if err != nil {
@@ -193,44 +202,63 @@ func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) (i
 const insertTxs = `-- name: InsertTxs :many
 
 WITH intent AS MATERIALIZED (
-    SELECT nextval('queue_seq')            AS queue_seq,  -- here, because rows are inserted in another order
-           unnest($1::INT[])   AS submitter_id,
-           unnest($2::UUID[])         AS tx_id,
-           unnest($3::TEXT[])    AS request_id,
+    -- queue_seq is taken here, because rows are inserted in another order
+    SELECT nextval('queue_seq')             AS queue_seq,
+           unnest($1::INT[])    AS submitter_id,
+           unnest($2::UUID[])          AS tx_id,
+           unnest($3::TEXT[])     AS request_id,
            unnest($4::BYTEA[]) AS request_hash,
-           unnest($5::BYTEA[])  AS to_address, -- empty: contract creation
-           unnest($6::TEXT[])     AS value_wei,
-           unnest($7::BYTEA[])         AS data,
-           unnest($8::BIGINT[])   AS gas_limit,
-           unnest($9::TEXT[])         AS speed,
-           unnest($10::TEXT[])       AS max_fee,    -- 0: none
-           unnest($11::BIGINT[]) AS not_after,  -- microseconds since 1970; 0: none
+           unnest($5::BYTEA[])   AS to_address, -- empty: contract creation
+           unnest($6::TEXT[])      AS value_wei,
+           unnest($7::BYTEA[])          AS data,
+           unnest($8::BIGINT[])    AS gas_limit,
+           unnest($9::TEXT[])          AS speed,
+           unnest($10::TEXT[])        AS max_fee,    -- 0: none
+           unnest($11::BIGINT[])  AS not_after,  -- microseconds since 1970; 0: none
            unnest($12::BOOLEAN[]) AS cancel_late,
-           unnest($13::TEXT[])     AS labels,     -- a JSON object each
-           unnest($14::TEXT[])        AS caller
+           unnest($13::TEXT[])      AS labels,     -- a JSON object each
+           unnest($14::TEXT[])         AS caller
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY($1::INT[]) AND s.status = 'ACTIVE'
-       AND NOT s.submitter_id IN (SELECT n.submitter_id FROM submitter_nonce_cursor n WHERE n.submitter_id = ANY($1::INT[]) AND n.protect_reason IS NOT NULL)
+       AND NOT s.submitter_id IN (SELECT n.submitter_id FROM submitter_nonce_cursor n
+                                   WHERE n.submitter_id = ANY($1::INT[])
+                                     AND n.protect_reason IS NOT NULL)
 ), queued AS (
-    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late, labels,
-        caller)
-    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
-           i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN -- an interval is multiplied by a float, which has no microseconds of the year 2300: so these come by themselves
-               'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second' + i.not_after % 1000000 * INTERVAL '1 microsecond' END, i.cancel_late,
-           i.labels::JSONB, i.caller
+    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
+                            queue_seq, to_address, value, data, gas_limit,
+                            speed, max_fee, not_after, cancel_late, labels, caller)
+    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash,
+           i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
+           i.speed, NULLIF(i.max_fee::NUMERIC, 0),
+           -- An interval is multiplied by a float, which is not exact to the microsecond in the
+           -- year 2300. So seconds and microseconds are separate.
+           CASE WHEN i.not_after > 0 THEN
+               'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second'
+               + i.not_after % 1000000 * INTERVAL '1 microsecond' END,
+           i.cancel_late, i.labels::JSONB, i.caller
       FROM intent i
-     WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE -- looked up, where a join would compare each with each: see Commit
-       AND (i.not_after = 0 OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
-     ORDER BY i.submitter_id, i.request_id, i.queue_seq -- two nodes that insert the same keys must not wait for each other
+     -- looked up; a join would compare each row with each other: see Commit
+     WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE
+       AND (i.not_after = 0
+            OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
+     -- two nodes that insert the same keys must not deadlock
+     ORDER BY i.submitter_id, i.request_id, i.queue_seq
     ON CONFLICT (submitter_id, request_id) DO NOTHING
-    RETURNING submitter_id, tx_id, queue_seq, version, state, sub_state, executed, reason, last_error, labels, created_at, updated_at
+    RETURNING submitter_id, tx_id, queue_seq, version, state, sub_state, executed, reason,
+              last_error, labels, created_at, updated_at
 ), labelled AS (
     INSERT INTO tx_label (submitter_id, key, value, tx_id)
-    SELECT q.submitter_id, l.key, l.value, q.tx_id FROM queued q CROSS JOIN LATERAL jsonb_each_text(q.labels) l WHERE q.labels <> '{}'
-), told AS (
-    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-    SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason, q.last_error FROM queued q
+    SELECT q.submitter_id, l.key, l.value, q.tx_id
+      FROM queued q
+     CROSS JOIN LATERAL jsonb_each_text(q.labels) l
+     WHERE q.labels <> '{}'
+), event_recorded AS (
+    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+                          message)
+    SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason,
+           q.last_error
+      FROM queued q
 )
 SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at FROM queued q
 `
@@ -259,11 +287,12 @@ type InsertTxsRow struct {
 	UpdatedAt time.Time
 }
 
-// Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one
-// that is queued, ask something of the owner.
-// InsertTxs queues many at once, in their order. A key that is taken inserts nothing, nor does one
-// of a submitter that is paused or protected, nor one that is too late: the caller finds out which
-// by a new statement, which sees the winner. Of two with one key the first goes in.
+// Intents: the only writes that need no lease. They queue a transaction with its first event,
+// cancel a queued transaction, or send a command to the owner.
+// InsertTxs queues many transactions at once, in their order. It inserts nothing for a request_id
+// that is taken, for a paused or protected submitter, or past not_after. The caller finds the
+// reason with a new statement, which sees the winner. Of two with the same key, the first is
+// inserted.
 func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertTxsRow, error) {
 	rows, err := q.db.Query(ctx, insertTxs,
 		arg.SubmitterIds,
@@ -306,7 +335,8 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 
 const pendingCommand = `-- name: PendingCommand :one
 SELECT k.command_id FROM submitter_command k
- WHERE k.submitter_id = $1 AND k.kind = $2 AND k.applied_at IS NULL AND k.tx_id IS NOT DISTINCT FROM $3::UUID
+ WHERE k.submitter_id = $1 AND k.kind = $2 AND k.applied_at IS NULL
+   AND k.tx_id IS NOT DISTINCT FROM $3::UUID
  ORDER BY k.command_id
  LIMIT 1
 `
@@ -328,7 +358,8 @@ func (q *Queries) PendingCommand(ctx context.Context, arg PendingCommandParams) 
 
 const protectionsFor = `-- name: ProtectionsFor :many
 SELECT k.reason, k.violations FROM submitter_command k
- WHERE k.submitter_id = $1 AND k.kind = 'PROTECT' AND k.action = $2 AND k.result = 'APPLIED'
+ WHERE k.submitter_id = $1 AND k.kind = 'PROTECT' AND k.action = $2
+   AND k.result = 'APPLIED'
  ORDER BY k.command_id DESC
  LIMIT $3::INT
 `
@@ -344,7 +375,7 @@ type ProtectionsForRow struct {
 	Violations []string
 }
 
-// ProtectionsFor lists the newest protections that were asked for with one reason and began. It
+// ProtectionsFor lists the newest protections that were requested with one reason and applied. It
 // searches all commands, because the latest may all be of another kind.
 func (q *Queries) ProtectionsFor(ctx context.Context, arg ProtectionsForParams) ([]ProtectionsForRow, error) {
 	rows, err := q.db.Query(ctx, protectionsFor, arg.SubmitterID, arg.Action, arg.MaxRows)

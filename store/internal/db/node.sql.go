@@ -23,22 +23,24 @@ func (q *Queries) CurrentSchema(ctx context.Context) (string, error) {
 
 const heartbeat = `-- name: Heartbeat :many
 
-WITH beat AS (
+WITH heartbeat AS (
     INSERT INTO node (node_id, chain_ids, accepting, expires_at, lasts)
     VALUES ($2::TEXT, $3::BIGINT[], $4::BOOLEAN,
             clock_timestamp() + make_interval(secs => $5::FLOAT8),
             make_interval(secs => $5::FLOAT8))
-    ON CONFLICT (node_id) DO UPDATE SET chain_ids = excluded.chain_ids, accepting = excluded.accepting,
-                                        expires_at = excluded.expires_at, lasts = excluded.lasts
+    ON CONFLICT (node_id) DO UPDATE
+       SET chain_ids = excluded.chain_ids, accepting = excluded.accepting,
+           expires_at = excluded.expires_at, lasts = excluded.lasts
     RETURNING node_id, chain_ids, accepting, started_at, expires_at
 ), forgotten AS (
     DELETE FROM node n
      WHERE n.node_id IN (SELECT o.node_id FROM node o
-                          WHERE o.expires_at < clock_timestamp() - INTERVAL '1 day' AND o.node_id <> $2::TEXT
+                          WHERE o.expires_at < clock_timestamp() - INTERVAL '1 day'
+                            AND o.node_id <> $2::TEXT
                           ORDER BY o.node_id
                             FOR UPDATE SKIP LOCKED)
 )
-SELECT b.node_id, b.chain_ids, b.accepting, b.started_at, b.expires_at FROM beat b
+SELECT b.node_id, b.chain_ids, b.accepting, b.started_at, b.expires_at FROM heartbeat b
 UNION ALL
 SELECT n.node_id, n.chain_ids, n.accepting, n.started_at, n.expires_at
   FROM node n WHERE n.node_id <> $2::TEXT AND n.expires_at > clock_timestamp()
@@ -62,10 +64,10 @@ type HeartbeatRow struct {
 	ExpiresAt time.Time
 }
 
-// Membership. It decides who takes what sooner, and nothing else. A node is live by the database's
-// clock alone, as a lease is.
-// Heartbeat keeps this node among the live ones, forgets those that lapsed long ago, and tells who
-// is live. A row that another node is at the moment forgetting is left to it.
+// Membership only decides which node acquires a lease sooner. The database's clock alone decides
+// whether a node is live, as for leases.
+// Heartbeat keeps this node live, deletes the nodes that expired long ago, and returns the live
+// ones. It skips rows that another node is deleting at the moment.
 func (q *Queries) Heartbeat(ctx context.Context, arg HeartbeatParams) ([]HeartbeatRow, error) {
 	rows, err := q.db.Query(ctx, heartbeat,
 		arg.MaxRows,
@@ -158,7 +160,7 @@ type NotifyParams struct {
 	Payload string
 }
 
-// Wake-ups of other nodes. Losing one costs time only.
+// Wake-ups of other nodes. A lost one only costs time.
 func (q *Queries) Notify(ctx context.Context, arg NotifyParams) error {
 	_, err := q.db.Exec(ctx, notify, arg.Channel, arg.Payload)
 	return err

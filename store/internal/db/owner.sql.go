@@ -12,35 +12,12 @@ import (
 	"github.com/google/uuid"
 )
 
-const asked = `-- name: Asked :many
-SELECT DISTINCT k.submitter_id FROM submitter_command k WHERE k.applied_at IS NULL AND k.submitter_id = ANY($1::INT[])
-`
-
-// Asked are those of the submitters that have a command which is not applied.
-func (q *Queries) Asked(ctx context.Context, submitterIds []int32) ([]int32, error) {
-	rows, err := q.db.Query(ctx, asked, submitterIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int32
-	for rows.Next() {
-		var submitter_id int32
-		if err := rows.Scan(&submitter_id); err != nil {
-			return nil, err
-		}
-		items = append(items, submitter_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const cursor = `-- name: Cursor :one
-SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
+SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at,
+       n.protections,
        coalesce((SELECT t.receipt_block FROM managed_tx t
-                  WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1 AND t.requeued = 0), 0)::BIGINT AS last_block
+                  WHERE t.submitter_id = n.submitter_id AND t.nonce = n.next_nonce - 1
+                    AND t.requeued = 0), 0)::BIGINT AS last_block
   FROM submitter_nonce_cursor n WHERE n.submitter_id = $1
 `
 
@@ -54,8 +31,8 @@ type CursorRow struct {
 	LastBlock       int64
 }
 
-// Cursor is where a submitter stands. The block of the nonce before it is not told of what was
-// given back to the queue: it may have ended by a form of another nonce, in an older one.
+// Cursor returns the nonce cursor of a submitter. last_block, the block of the nonce before it, is
+// 0 for a requeued transaction: that may have been executed under another nonce, in an older block.
 func (q *Queries) Cursor(ctx context.Context, submitterID int32) (CursorRow, error) {
 	row := q.db.QueryRow(ctx, cursor, submitterID)
 	var i CursorRow
@@ -89,7 +66,8 @@ const inboxCommands = `-- name: InboxCommands :many
 SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator
   FROM (SELECT unnest($1::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
-       SELECT c.submitter_id, c.command_id, c.kind, c.tx_id, c.action, c.expect, c.reason, c.operator
+       SELECT c.submitter_id, c.command_id, c.kind, c.tx_id, c.action, c.expect, c.reason,
+              c.operator
          FROM submitter_command c
         WHERE c.submitter_id = s.submitter_id AND c.applied_at IS NULL
         ORDER BY c.command_id
@@ -113,7 +91,8 @@ type InboxCommandsRow struct {
 	Operator    string
 }
 
-// InboxCommands are the oldest of each submitter: however many one has, the others' are seen.
+// InboxCommands lists the oldest commands of each submitter, so that many commands of one do not
+// hide the commands of another.
 func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([]InboxCommandsRow, error) {
 	rows, err := q.db.Query(ctx, inboxCommands, arg.SubmitterIds, arg.Most)
 	if err != nil {
@@ -144,17 +123,25 @@ func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([
 }
 
 const inboxTxs = `-- name: InboxTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
-       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms,
-       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms,
-       EXISTS (SELECT FROM submitter_command k WHERE k.applied_at IS NULL AND k.submitter_id = ANY($1::INT[])) AS asked
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller,
+       coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000),
+                0)::BIGINT AS due_ms,
+       coalesce(least(31536000000,
+                      ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)),
+                0)::BIGINT AS late_ms,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000),
+                0)::BIGINT AS waited_ms,
+       EXISTS (SELECT FROM submitter_command k
+                WHERE k.applied_at IS NULL
+                  AND k.submitter_id = ANY($1::INT[])) AS any_commands
   FROM (SELECT unnest($1::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
        SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at FROM managed_tx q
         WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
         ORDER BY q.queue_seq
         LIMIT $2::INT) h
-  JOIN managed_tx t ON t.submitter_id = h.submitter_id AND t.tx_id = h.tx_id AND t.ctid = h.at -- see ListTxs
+  JOIN managed_tx t ON t.submitter_id = h.submitter_id AND t.tx_id = h.tx_id
+                   AND t.ctid = h.at -- see ListTxs
  ORDER BY t.submitter_id, t.queue_seq
 `
 
@@ -164,16 +151,16 @@ type InboxTxsParams struct {
 }
 
 type InboxTxsRow struct {
-	ManagedTx ManagedTx
-	DueMs     int64
-	LateMs    int64
-	WaitedMs  int64
-	Asked     bool
+	ManagedTx   ManagedTx
+	DueMs       int64
+	LateMs      int64
+	WaitedMs    int64
+	AnyCommands bool
 }
 
-// InboxTxs is the head of each queue: by state and never behind a moving cursor, since numbers of
-// the queue commit out of order. Each row also says whether any of these submitters has a command:
-// mostly none has, and then there is nothing more to ask.
+// InboxTxs reads the head of each queue: by state and never after a remembered position, because
+// queue numbers commit out of order. Each row also has whether any of these submitters has a
+// command, which saves another query: mostly none has.
 func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsRow, error) {
 	rows, err := q.db.Query(ctx, inboxTxs, arg.SubmitterIds, arg.Head)
 	if err != nil {
@@ -236,7 +223,7 @@ func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsR
 			&i.DueMs,
 			&i.LateMs,
 			&i.WaitedMs,
-			&i.Asked,
+			&i.AnyCommands,
 		); err != nil {
 			return nil, err
 		}
@@ -249,10 +236,12 @@ func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsR
 }
 
 const openAttempts = `-- name: OpenAttempts :many
-SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy,
+SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip,
+       a.legacy,
        greatest(0, extract(EPOCH FROM clock_timestamp() - a.created_at) * 1000)::BIGINT AS age_ms
   FROM tx_attempt a
-  JOIN managed_tx t ON t.submitter_id = a.submitter_id AND t.tx_id = a.tx_id AND (t.submitter_id, t.tx_id) >= (a.submitter_id, a.tx_id)
+  JOIN managed_tx t ON t.submitter_id = a.submitter_id AND t.tx_id = a.tx_id
+                   AND (t.submitter_id, t.tx_id) >= (a.submitter_id, a.tx_id)
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
  ORDER BY a.tx_id, a.attempt_no
 `
@@ -304,9 +293,14 @@ func (q *Queries) OpenAttempts(ctx context.Context, submitterID int32) ([]OpenAt
 }
 
 const openTxs = `-- name: OpenTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000), 0)::BIGINT AS due_ms,
-       coalesce(least(31536000000, ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)), 0)::BIGINT AS late_ms, -- a year at most: who waits longer asks again
-       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000), 0)::BIGINT AS waited_ms
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller,
+       coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000),
+                0)::BIGINT AS due_ms,
+       coalesce(least(31536000000,
+                      ceil(extract(EPOCH FROM t.not_after - clock_timestamp()) * 1000)),
+                0)::BIGINT AS late_ms,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - t.waiting_since) * 1000),
+                0)::BIGINT AS waited_ms
   FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
  ORDER BY t.nonce
@@ -319,8 +313,8 @@ type OpenTxsRow struct {
 	WaitedMs  int64
 }
 
-// OpenTxs are all transactions of a submitter that have a nonce and are not final, lowest nonce
-// first.
+// OpenTxs lists the transactions of a submitter that have a nonce and are not final, lowest nonce
+// first. late_ms is at most a year: for a longer time the owner reads it again.
 func (q *Queries) OpenTxs(ctx context.Context, submitterID int32) ([]OpenTxsRow, error) {
 	rows, err := q.db.Query(ctx, openTxs, submitterID)
 	if err != nil {
@@ -396,8 +390,8 @@ func (q *Queries) OpenTxs(ctx context.Context, submitterID int32) ([]OpenTxsRow,
 
 const ownedSubmitter = `-- name: OwnedSubmitter :one
 
-SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
-       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status,
+       s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
   FROM submitter s WHERE s.submitter_id = $1
 `
 
@@ -416,8 +410,8 @@ type OwnedSubmitterRow struct {
 	MaxFee      string
 }
 
-// What the owner of a submitter reads. Under its lease nobody else writes these rows, except that
-// callers add to the queue, cancel what is queued and add commands; that part is Inbox.
+// The reads of a submitter's owner. Under its lease no other node writes these rows. But callers
+// add to the queue, cancel queued transactions and add commands: that part is Inbox.
 func (q *Queries) OwnedSubmitter(ctx context.Context, submitterID int32) (OwnedSubmitterRow, error) {
 	row := q.db.QueryRow(ctx, ownedSubmitter, submitterID)
 	var i OwnedSubmitterRow
@@ -458,7 +452,8 @@ WITH newest AS MATERIALIZED (
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller
   FROM reached r
-  JOIN managed_tx t ON t.submitter_id = $1 AND t.tx_id = r.tx_id AND (t.submitter_id, t.tx_id) >= ($1, r.tx_id)
+  JOIN managed_tx t ON t.submitter_id = $1 AND t.tx_id = r.tx_id
+                   AND (t.submitter_id, t.tx_id) >= ($1, r.tx_id)
  WHERE t.terminal_at IS NOT NULL
  ORDER BY t.nonce DESC NULLS LAST
 `
@@ -473,10 +468,9 @@ type RecentFinalsRow struct {
 	ManagedTx ManagedTx
 }
 
-// RecentFinals are the final transactions with a receipt whose block is less than so many below
-// that of the newest, highest nonce first: what a reorg that is still believed possible could
-// reach. With them come those that ended as never run no longer ago than that, although there are
-// signed forms of them.
+// RecentFinals lists the final transactions that a reorg could still reach, highest nonce first:
+// their receipts are less than @depth blocks below the newest one. It includes transactions that
+// became final as not executed within that depth although they have attempts.
 func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]RecentFinalsRow, error) {
 	rows, err := q.db.Query(ctx, recentFinals, arg.SubmitterID, arg.MaxRows, arg.Depth)
 	if err != nil {
@@ -548,7 +542,8 @@ func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]R
 }
 
 const signedAttempts = `-- name: SignedAttempts :many
-SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip, a.legacy,
+SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip,
+       a.legacy,
        greatest(0, extract(EPOCH FROM clock_timestamp() - a.created_at) * 1000)::BIGINT AS age_ms
   FROM tx_attempt a
  WHERE a.submitter_id = $1 AND a.tx_id = $2
@@ -574,8 +569,8 @@ type SignedAttemptsRow struct {
 	AgeMs     int64
 }
 
-// SignedAttempts are all forms of one transaction with their bytes, those of before a REQUEUE among
-// them.
+// SignedAttempts lists all attempts of one transaction with their bytes, including those from
+// before a requeue.
 func (q *Queries) SignedAttempts(ctx context.Context, arg SignedAttemptsParams) ([]SignedAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, signedAttempts, arg.SubmitterID, arg.TxID)
 	if err != nil {
@@ -601,6 +596,32 @@ func (q *Queries) SignedAttempts(ctx context.Context, arg SignedAttemptsParams) 
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const withCommands = `-- name: WithCommands :many
+SELECT DISTINCT k.submitter_id FROM submitter_command k
+ WHERE k.applied_at IS NULL AND k.submitter_id = ANY($1::INT[])
+`
+
+// WithCommands lists which of the submitters have a command that is not applied.
+func (q *Queries) WithCommands(ctx context.Context, submitterIds []int32) ([]int32, error) {
+	rows, err := q.db.Query(ctx, withCommands, submitterIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int32
+	for rows.Next() {
+		var submitter_id int32
+		if err := rows.Scan(&submitter_id); err != nil {
+			return nil, err
+		}
+		items = append(items, submitter_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -12,26 +12,53 @@ import (
 	"github.com/google/uuid"
 )
 
-const accepted = `-- name: Accepted :one
-SELECT t.queue_seq FROM managed_tx t WHERE t.submitter_id = $1 AND t.tx_id = $2 AND (t.submitter_id, t.tx_id) >= ($1, $2)
+const acceptanceOf = `-- name: AcceptanceOf :many
+SELECT s.submitter_id, s.status, coalesce(n.protect_reason, '')::TEXT AS protect_reason,
+       clock_timestamp()::TIMESTAMPTZ AS read_at
+  FROM submitter s LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
+ WHERE s.submitter_id = ANY($1::INT[])
 `
 
-type AcceptedParams struct {
-	SubmitterID int32
-	TxID        uuid.UUID
+type AcceptanceOfRow struct {
+	SubmitterID   int32
+	Status        string
+	ProtectReason string
+	ReadAt        time.Time
 }
 
-// Accepted is the place of a transaction in the order of acceptance.
-func (q *Queries) Accepted(ctx context.Context, arg AcceptedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, accepted, arg.SubmitterID, arg.TxID)
-	var queue_seq int64
-	err := row.Scan(&queue_seq)
-	return queue_seq, err
+// AcceptanceOf returns whether these submitters accept new transactions: their status, and the
+// reason of a protection.
+func (q *Queries) AcceptanceOf(ctx context.Context, submitterIds []int32) ([]AcceptanceOfRow, error) {
+	rows, err := q.db.Query(ctx, acceptanceOf, submitterIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AcceptanceOfRow
+	for rows.Next() {
+		var i AcceptanceOfRow
+		if err := rows.Scan(
+			&i.SubmitterID,
+			&i.Status,
+			&i.ProtectReason,
+			&i.ReadAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const attemptsOf = `-- name: AttemptsOf :many
-SELECT a.attempt_no, a.kind, a.nonce, a.tx_hash, a.gas_limit, a.fee_cap, a.tip, a.legacy, a.created_at
-  FROM tx_attempt a WHERE a.submitter_id = $1 AND a.tx_id = $2 ORDER BY a.attempt_no
+SELECT a.attempt_no, a.kind, a.nonce, a.tx_hash, a.gas_limit, a.fee_cap, a.tip, a.legacy,
+       a.created_at
+  FROM tx_attempt a
+ WHERE a.submitter_id = $1 AND a.tx_id = $2
+ ORDER BY a.attempt_no
 `
 
 type AttemptsOfParams struct {
@@ -83,13 +110,14 @@ func (q *Queries) AttemptsOf(ctx context.Context, arg AttemptsOfParams) ([]Attem
 
 const blocking = `-- name: Blocking :one
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller FROM managed_tx t
- WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL AND t.sub_state <> 'INCLUDED'
+ WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
+   AND t.sub_state <> 'INCLUDED'
  ORDER BY t.nonce
  LIMIT 1
 `
 
-// Blocking is the lowest nonce in flight that is in no block: whatever is above or behind waits for
-// it.
+// Blocking returns the transaction with the lowest nonce in flight that is in no block: all higher
+// nonces, and the queue, wait for it.
 func (q *Queries) Blocking(ctx context.Context, submitterID int32) (ManagedTx, error) {
 	row := q.db.QueryRow(ctx, blocking, submitterID)
 	var i ManagedTx
@@ -148,23 +176,32 @@ func (q *Queries) Blocking(ctx context.Context, submitterID int32) (ManagedTx, e
 }
 
 const census = `-- name: Census :one
-SELECT coalesce(sum(q.queued), 0)::BIGINT                                                                AS queued,
-       coalesce(sum(f.in_flight), 0)::BIGINT                                                             AS in_flight,
-       coalesce(sum(f.stuck), 0)::BIGINT                                                                 AS stuck,
-       (SELECT count(*) FROM submitter_nonce_cursor n WHERE n.protect_reason IS NOT NULL)::BIGINT        AS protected,
-       count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT                                               AS paused,
-       count(*) FILTER (WHERE q.unfunded OR f.unfunded)::BIGINT                                          AS unfunded,
-       count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT                                  AS owned,
-       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - min(q.oldest)) * 1000), 0)::BIGINT    AS oldest_ms
+SELECT coalesce(sum(q.queued), 0)::BIGINT                               AS queued,
+       coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
+       coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
+       (SELECT count(*) FROM submitter_nonce_cursor n
+         WHERE n.protect_reason IS NOT NULL)::BIGINT                    AS protected,
+       count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT              AS paused,
+       count(*) FILTER (WHERE q.unfunded OR f.unfunded)::BIGINT         AS unfunded,
+       count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT AS owned,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - min(q.oldest)) * 1000),
+                0)::BIGINT                                              AS oldest_ms
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
- CROSS JOIN LATERAL (SELECT (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL) AS queued,
-                            min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
-                       FROM (SELECT t.created_at, t.sub_state FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
-                              ORDER BY t.queue_seq LIMIT 8) h) q
- CROSS JOIN LATERAL (SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,
-                            bool_or(t.sub_state = 'UNFUNDED') AS unfunded
-                       FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) f
+ CROSS JOIN LATERAL (
+       SELECT (SELECT count(*) FROM managed_tx t
+                WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL
+                  AND t.terminal_at IS NULL) AS queued,
+              min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
+         FROM (SELECT t.created_at, t.sub_state FROM managed_tx t
+                WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                ORDER BY t.queue_seq LIMIT 8) h) q
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,
+              bool_or(t.sub_state = 'UNFUNDED') AS unfunded
+         FROM managed_tx t
+        WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
+          AND t.terminal_at IS NULL) f
  WHERE s.submitter_id = ANY($1::INT[])
 `
 
@@ -179,11 +216,10 @@ type CensusRow struct {
 	OldestMs  int64
 }
 
-// Census counts over many submitters, for metrics; but the protected ones over the whole ledger:
-// those that nobody owns wait for a decision too, and nobody else would tell of them. That reads
-// the cursors from end to end, a row for each account. What waits is counted in its index; how long
-// it has, and for what, tells the head of each queue, which is the oldest and the only one that is
-// looked at.
+// Census counts over the given submitters, for metrics; but it counts the protected ones of the
+// whole ledger, because submitters without an owner wait for a decision too, and no other node
+// reports them. That reads all cursors, one row per account. Queued transactions are counted in
+// their index. Their oldest, and whether they are unfunded, come from the heads of the queues.
 func (q *Queries) Census(ctx context.Context, submitterIds []int32) (CensusRow, error) {
 	row := q.db.QueryRow(ctx, census, submitterIds)
 	var i CensusRow
@@ -204,7 +240,9 @@ const gaps = `-- name: Gaps :many
 SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
   FROM nonce_gap g
  WHERE g.submitter_id = $1
-   AND NOT EXISTS (SELECT FROM managed_tx t WHERE t.submitter_id = g.submitter_id AND t.tx_id = g.tx_id AND t.nonce = g.first_nonce) -- it has it again
+   AND NOT EXISTS (SELECT FROM managed_tx t
+                    WHERE t.submitter_id = g.submitter_id AND t.tx_id = g.tx_id
+                      AND t.nonce = g.first_nonce)
  ORDER BY g.first_nonce
  LIMIT $2::INT
 `
@@ -222,6 +260,7 @@ type GapsRow struct {
 	CreatedAt  time.Time
 }
 
+// Gaps leaves out the nonces that their transaction has again.
 func (q *Queries) Gaps(ctx context.Context, arg GapsParams) ([]GapsRow, error) {
 	rows, err := q.db.Query(ctx, gaps, arg.SubmitterID, arg.MaxRows)
 	if err != nil {
@@ -248,50 +287,14 @@ func (q *Queries) Gaps(ctx context.Context, arg GapsParams) ([]GapsRow, error) {
 	return items, nil
 }
 
-const gate = `-- name: Gate :many
-SELECT s.submitter_id, s.status, coalesce(n.protect_reason, '')::TEXT AS protect_reason, clock_timestamp()::TIMESTAMPTZ AS told_at
-  FROM submitter s LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
- WHERE s.submitter_id = ANY($1::INT[])
-`
-
-type GateRow struct {
-	SubmitterID   int32
-	Status        string
-	ProtectReason string
-	ToldAt        time.Time
-}
-
-// Gate tells why new transactions of these submitters are refused, if they are.
-func (q *Queries) Gate(ctx context.Context, submitterIds []int32) ([]GateRow, error) {
-	rows, err := q.db.Query(ctx, gate, submitterIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []GateRow
-	for rows.Next() {
-		var i GateRow
-		if err := rows.Scan(
-			&i.SubmitterID,
-			&i.Status,
-			&i.ProtectReason,
-			&i.ToldAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ledgerDepth = `-- name: LedgerDepth :one
-SELECT count(*) FROM (SELECT 1 FROM managed_tx q WHERE q.nonce IS NULL AND q.terminal_at IS NULL LIMIT $1::BIGINT) d
+SELECT count(*)
+  FROM (SELECT 1 FROM managed_tx q
+         WHERE q.nonce IS NULL AND q.terminal_at IS NULL
+         LIMIT $1::BIGINT) d
 `
 
-// LedgerDepth counts what waits in all queues, up to so many.
+// LedgerDepth counts the queued transactions of the ledger, up to @most.
 func (q *Queries) LedgerDepth(ctx context.Context, most int64) (int64, error) {
 	row := q.db.QueryRow(ctx, ledgerDepth, most)
 	var count int64
@@ -304,28 +307,40 @@ WITH page AS MATERIALIZED (
     SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.queue_seq, q.at, q.bytes
       FROM submitter s
      CROSS JOIN LATERAL (
-           (SELECT q.submitter_id, q.tx_id, q.queue_seq, CAST(q.ctid AS TID) AS at, octet_length(q.data) AS bytes FROM managed_tx q
+           (SELECT q.submitter_id, q.tx_id, q.queue_seq, CAST(q.ctid AS TID) AS at,
+                   octet_length(q.data) AS bytes
+              FROM managed_tx q
              WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
                AND 'QUEUED' = ANY($2::TEXT[]) AND q.queue_seq < $3::BIGINT
-               AND q.created_at >= $4::TIMESTAMPTZ AND q.created_at < $5::TIMESTAMPTZ
+               AND q.created_at >= $4::TIMESTAMPTZ
+               AND q.created_at < $5::TIMESTAMPTZ
              ORDER BY q.queue_seq DESC
              LIMIT $6::INT)
            UNION ALL
-           (SELECT o.submitter_id, o.tx_id, o.queue_seq, CAST(o.ctid AS TID) AS at, octet_length(o.data) AS bytes FROM managed_tx o
+           (SELECT o.submitter_id, o.tx_id, o.queue_seq, CAST(o.ctid AS TID) AS at,
+                   octet_length(o.data) AS bytes
+              FROM managed_tx o
              WHERE o.submitter_id = s.submitter_id AND o.nonce IS NOT NULL AND o.terminal_at IS NULL
                AND o.state = ANY($2::TEXT[]) AND o.queue_seq < $3::BIGINT
-               AND o.created_at >= $4::TIMESTAMPTZ AND o.created_at < $5::TIMESTAMPTZ)
+               AND o.created_at >= $4::TIMESTAMPTZ
+               AND o.created_at < $5::TIMESTAMPTZ)
            ) q
-     WHERE ($7::INT = 0 OR s.submitter_id = $7::INT) AND ($8::BOOLEAN OR s.name = ANY($9::TEXT[]))
+     WHERE ($7::INT = 0 OR s.submitter_id = $7::INT)
+       AND ($8::BOOLEAN OR s.name = ANY($9::TEXT[]))
      ORDER BY q.queue_seq DESC
      LIMIT $6::INT
 ), measured AS (
-    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.queue_seq, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.queue_seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.queue_seq, p.at, p.bytes,
+           sum(p.bytes) OVER (ORDER BY p.queue_seq DESC
+                               ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
+      FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
-            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
+            coalesce((SELECT a.kind FROM tx_attempt a
+                       WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                     '') END)::TEXT AS receipt_kind
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
@@ -350,9 +365,9 @@ type ListOpenTxsRow struct {
 	ReceiptKind   string
 }
 
-// ListOpenTxs is ListTxs of what is not final. It goes by the order of acceptance, along the
-// indexes of the queue and of what has a nonce: what is final is no part of these, however much of
-// it there is. Of the second there are few of a submitter, and only QUEUED has no nonce.
+// ListOpenTxs is ListTxs for transactions that are not final. It lists in the order of acceptance,
+// along the indexes of queued and of open transactions, which hold no final ones. A submitter has
+// few open transactions with a nonce, and only QUEUED has none.
 func (q *Queries) ListOpenTxs(ctx context.Context, arg ListOpenTxsParams) ([]ListOpenTxsRow, error) {
 	rows, err := q.db.Query(ctx, listOpenTxs,
 		arg.MaxBytes,
@@ -440,22 +455,31 @@ WITH page AS MATERIALIZED (
     SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.at, q.bytes
       FROM submitter s
      CROSS JOIN LATERAL (
-           SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at, octet_length(q.data) AS bytes FROM managed_tx q
-            WHERE q.submitter_id = s.submitter_id AND q.tx_id < $2::UUID AND q.tx_id >= $3::UUID
-              AND q.created_at >= $4::TIMESTAMPTZ AND q.created_at < $5::TIMESTAMPTZ
+           SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at, octet_length(q.data) AS bytes
+             FROM managed_tx q
+            WHERE q.submitter_id = s.submitter_id
+              AND q.tx_id < $2::UUID AND q.tx_id >= $3::UUID
+              AND q.created_at >= $4::TIMESTAMPTZ
+              AND q.created_at < $5::TIMESTAMPTZ
               AND (cardinality($6::TEXT[]) = 0 OR q.state = ANY($6::TEXT[]))
             ORDER BY q.tx_id DESC
             LIMIT $7::INT) q
-     WHERE ($8::INT = 0 OR s.submitter_id = $8::INT) AND ($9::BOOLEAN OR s.name = ANY($10::TEXT[]))
+     WHERE ($8::INT = 0 OR s.submitter_id = $8::INT)
+       AND ($9::BOOLEAN OR s.name = ANY($10::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT $7::INT
 ), measured AS (
-    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.at, p.bytes,
+           sum(p.bytes) OVER (ORDER BY p.tx_id DESC
+                               ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
+      FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
-            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
+            coalesce((SELECT a.kind FROM tx_attempt a
+                       WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                     '') END)::TEXT AS receipt_kind
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
@@ -481,12 +505,12 @@ type ListTxsRow struct {
 	ReceiptKind   string
 }
 
-// ListTxs is newest first: ids begin with their time. Each submitter is read along its own key, so
-// a page costs no scan. It ends early with the second row beyond so many bytes of call data:
-// whoever counts them finds the row with which its own page ends, and the one that tells of another
-// page. How long call data is says its row; those of other pages are not read. A row of the page is
-// met again at its place (ctid, cast because sqlc knows of no such column), which stays the same
-// for as long as the statement sees that row: by its key each would take a walk down the tree.
+// ListTxs lists newest first: ids begin with their time. Each submitter is read along its own key,
+// so a page costs no scan. A page ends early with the second row past @max_bytes of call data: the
+// caller counts the bytes, ends its page with the first of the two, and knows from the second that
+// there is another page. Only the length of call data is read for rows of other pages. A row of the
+// page is joined by its place (ctid, cast because sqlc does not know the column), which stays the
+// same while the statement sees the row: by its key each would cost a walk down the index.
 func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow, error) {
 	rows, err := q.db.Query(ctx, listTxs,
 		arg.MaxBytes,
@@ -573,22 +597,30 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 const listTxsByID = `-- name: ListTxsByID :many
 WITH page AS MATERIALIZED (
     SELECT q.submitter_id, q.tx_id, q.at, q.bytes
-      FROM (SELECT unnest($2::INT[]) AS submitter_id, unnest($3::UUID[]) AS tx_id) k
+      FROM (SELECT unnest($2::INT[]) AS submitter_id,
+                   unnest($3::UUID[]) AS tx_id) k
      CROSS JOIN LATERAL (
-           SELECT n.submitter_id, n.tx_id, CAST(n.ctid AS TID) AS at, octet_length(n.data) AS bytes FROM managed_tx n
-            WHERE n.submitter_id = k.submitter_id AND n.tx_id = k.tx_id AND (n.submitter_id, n.tx_id) >= (k.submitter_id, k.tx_id)
+           SELECT n.submitter_id, n.tx_id, CAST(n.ctid AS TID) AS at, octet_length(n.data) AS bytes
+             FROM managed_tx n
+            WHERE n.submitter_id = k.submitter_id AND n.tx_id = k.tx_id
+              AND (n.submitter_id, n.tx_id) >= (k.submitter_id, k.tx_id)
               AND (cardinality($4::TEXT[]) = 0 OR n.state = ANY($4::TEXT[]))
            OFFSET 0) q
      WHERE k.tx_id < $5::UUID
      ORDER BY q.tx_id DESC
      LIMIT $6::INT
 ), measured AS (
-    SELECT p.submitter_id, p.tx_id, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+    SELECT p.submitter_id, p.tx_id, p.at, p.bytes,
+           sum(p.bytes) OVER (ORDER BY p.tx_id DESC
+                               ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
+      FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
-            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
+            coalesce((SELECT a.kind FROM tx_attempt a
+                       WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                     '') END)::TEXT AS receipt_kind
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
   JOIN submitter s ON s.submitter_id = m.submitter_id
@@ -611,9 +643,9 @@ type ListTxsByIDRow struct {
 	ReceiptKind   string
 }
 
-// ListTxsByID is ListTxs of some that are named. Each is looked up by itself: a join the planner
-// may turn into a walk along all that there is, when it takes the ledger for empty. So it is with
-// Standings.
+// ListTxsByID is ListTxs for the given transactions. Each is looked up separately: the planner may
+// turn a join into a walk along all transactions when it takes the ledger for empty. The same is
+// true of Standings.
 func (q *Queries) ListTxsByID(ctx context.Context, arg ListTxsByIDParams) ([]ListTxsByIDRow, error) {
 	rows, err := q.db.Query(ctx, listTxsByID,
 		arg.MaxBytes,
@@ -699,23 +731,32 @@ WITH page AS MATERIALIZED (
       FROM submitter s
      CROSS JOIN LATERAL (
            SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at, octet_length(q.data) AS bytes
-             FROM tx_label l JOIN managed_tx q ON q.submitter_id = l.submitter_id AND q.tx_id = l.tx_id
-            WHERE l.submitter_id = s.submitter_id AND l.key = $2::TEXT AND l.value = $3::TEXT AND l.tx_id < $4::UUID AND l.tx_id >= $5::UUID
+             FROM tx_label l
+             JOIN managed_tx q ON q.submitter_id = l.submitter_id AND q.tx_id = l.tx_id
+            WHERE l.submitter_id = s.submitter_id AND l.key = $2::TEXT AND l.value = $3::TEXT
+              AND l.tx_id < $4::UUID AND l.tx_id >= $5::UUID
               AND q.labels @> CAST($6::TEXT AS JSONB)
-              AND q.created_at >= $7::TIMESTAMPTZ AND q.created_at < $8::TIMESTAMPTZ
+              AND q.created_at >= $7::TIMESTAMPTZ
+              AND q.created_at < $8::TIMESTAMPTZ
               AND (cardinality($9::TEXT[]) = 0 OR q.state = ANY($9::TEXT[]))
             ORDER BY l.tx_id DESC
             LIMIT $10::INT) q
-     WHERE ($11::INT = 0 OR s.submitter_id = $11::INT) AND ($12::BOOLEAN OR s.name = ANY($13::TEXT[]))
+     WHERE ($11::INT = 0 OR s.submitter_id = $11::INT)
+       AND ($12::BOOLEAN OR s.name = ANY($13::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT $10::INT
 ), measured AS (
-    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
+    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.at, p.bytes,
+           sum(p.bytes) OVER (ORDER BY p.tx_id DESC
+                               ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
+      FROM page p
 )
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
-            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
+            coalesce((SELECT a.kind FROM tx_attempt a
+                       WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                     '') END)::TEXT AS receipt_kind
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
  WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
@@ -744,8 +785,8 @@ type ListTxsByLabelRow struct {
 	ReceiptKind   string
 }
 
-// ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are
-// left out.
+// ListTxsByLabel is ListTxs along the key of one label. It leaves out transactions without the
+// other labels of the set.
 func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) ([]ListTxsByLabelRow, error) {
 	rows, err := q.db.Query(ctx, listTxsByLabel,
 		arg.MaxBytes,
@@ -834,7 +875,10 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 
 const queueDepths = `-- name: QueueDepths :many
 SELECT w.submitter_id::INT AS submitter_id,
-       (SELECT count(*) FROM (SELECT 1 FROM managed_tx q WHERE q.submitter_id = w.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL LIMIT $1::BIGINT) d)::BIGINT AS depth
+       (SELECT count(*)
+          FROM (SELECT 1 FROM managed_tx q
+                 WHERE q.submitter_id = w.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
+                 LIMIT $1::BIGINT) d)::BIGINT AS depth
   FROM (SELECT unnest($2::INT[]) AS submitter_id) w
 `
 
@@ -848,8 +892,7 @@ type QueueDepthsRow struct {
 	Depth       int64
 }
 
-// QueueDepths counts what waits for a nonce, along the index of the queues, up to so many of each
-// submitter.
+// QueueDepths counts the queued transactions of each submitter, up to @most.
 func (q *Queries) QueueDepths(ctx context.Context, arg QueueDepthsParams) ([]QueueDepthsRow, error) {
 	rows, err := q.db.Query(ctx, queueDepths, arg.Most, arg.SubmitterIds)
 	if err != nil {
@@ -934,12 +977,33 @@ func (q *Queries) QueueHead(ctx context.Context, submitterID int32) (ManagedTx, 
 	return i, err
 }
 
+const queueSeq = `-- name: QueueSeq :one
+SELECT t.queue_seq
+  FROM managed_tx t
+ WHERE t.submitter_id = $1 AND t.tx_id = $2
+   AND (t.submitter_id, t.tx_id) >= ($1, $2)
+`
+
+type QueueSeqParams struct {
+	SubmitterID int32
+	TxID        uuid.UUID
+}
+
+// QueueSeq returns the position of a transaction in the order of acceptance.
+func (q *Queries) QueueSeq(ctx context.Context, arg QueueSeqParams) (int64, error) {
+	row := q.db.QueryRow(ctx, queueSeq, arg.SubmitterID, arg.TxID)
+	var queue_seq int64
+	err := row.Scan(&queue_seq)
+	return queue_seq, err
+}
+
 const standings = `-- name: Standings :many
 SELECT t.tx_id, t.version, t.state
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
  CROSS JOIN LATERAL (
        SELECT n.tx_id, n.version, n.state FROM managed_tx n
-        WHERE n.submitter_id = k.submitter_id AND n.tx_id = k.tx_id AND (n.submitter_id, n.tx_id) >= (k.submitter_id, k.tx_id)
+        WHERE n.submitter_id = k.submitter_id AND n.tx_id = k.tx_id
+          AND (n.submitter_id, n.tx_id) >= (k.submitter_id, k.tx_id)
        OFFSET 0) t
 `
 
@@ -954,7 +1018,7 @@ type StandingsRow struct {
 	State   string
 }
 
-// Standings tells of some transactions how far they have come, and no more.
+// Standings returns the version and state of the given transactions.
 func (q *Queries) Standings(ctx context.Context, arg StandingsParams) ([]StandingsRow, error) {
 	rows, err := q.db.Query(ctx, standings, arg.SubmitterIds, arg.TxIds)
 	if err != nil {
@@ -979,10 +1043,13 @@ const txByID = `-- name: TxByID :one
 
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
-            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
+            coalesce((SELECT a.kind FROM tx_attempt a
+                       WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                     '') END)::TEXT AS receipt_kind
   FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
- WHERE t.submitter_id = $1 AND t.tx_id = $2 AND (t.submitter_id, t.tx_id) >= ($1, $2)
+ WHERE t.submitter_id = $1 AND t.tx_id = $2
+   AND (t.submitter_id, t.tx_id) >= ($1, $2)
 `
 
 type TxByIDParams struct {
@@ -996,9 +1063,9 @@ type TxByIDRow struct {
 	ReceiptKind   string
 }
 
-// What callers read. Nothing here decides anything. Which form of a transaction a receipt is of
-// (receipt_kind) is looked up by its hash, where there is one: for a row without it the planner may
-// read the whole table of forms, as long as that is small. Keys are compared once more as a whole:
+// The reads of callers. Nothing here decides anything. The kind of the attempt of a receipt
+// (receipt_kind) is looked up by its hash, if there is a receipt: for a row without one the planner
+// may read the whole table of attempts while that is small. Keys are compared once more as a whole:
 // see Commit.
 func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, error) {
 	row := q.db.QueryRow(ctx, txByID, arg.SubmitterID, arg.TxID)
@@ -1062,9 +1129,12 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 const txsByRequest = `-- name: TxsByRequest :many
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
-            coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
-  FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::TEXT[]) AS request_id) k
+            coalesce((SELECT a.kind FROM tx_attempt a
+                       WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
+                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                     '') END)::TEXT AS receipt_kind
+  FROM (SELECT unnest($1::INT[]) AS submitter_id,
+               unnest($2::TEXT[]) AS request_id) k
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id
 `

@@ -9,16 +9,6 @@ import (
 	"context"
 )
 
-const allowLocks = `-- name: AllowLocks :exec
-SELECT set_config('lock_timeout', $1::TEXT, TRUE)
-`
-
-// AllowLocks limits how long this transaction waits for a lock.
-func (q *Queries) AllowLocks(ctx context.Context, millis string) error {
-	_, err := q.db.Exec(ctx, allowLocks, millis)
-	return err
-}
-
 const endCommands = `-- name: EndCommands :execrows
 UPDATE submitter_command k
    SET applied_at = clock_timestamp(), result = $1::TEXT, fencing_token = l.fencing_token
@@ -26,7 +16,8 @@ UPDATE submitter_command k
  WHERE l.submitter_id = k.submitter_id AND k.applied_at IS NULL
 `
 
-// EndCommands ends what was asked for and not done: whoever asked looked at another ledger.
+// EndCommands finishes the commands that were not applied: they were sent with another ledger in
+// view.
 func (q *Queries) EndCommands(ctx context.Context, ended string) (int64, error) {
 	result, err := q.db.Exec(ctx, endCommands, ended)
 	if err != nil {
@@ -37,7 +28,11 @@ func (q *Queries) EndCommands(ctx context.Context, ended string) (int64, error) 
 
 const liveLease = `-- name: LiveLease :many
 
-SELECT l.submitter_id, l.owner_node FROM submitter_lease l WHERE l.expires_at > clock_timestamp() ORDER BY l.submitter_id LIMIT 1
+SELECT l.submitter_id, l.owner_node
+  FROM submitter_lease l
+ WHERE l.expires_at > clock_timestamp()
+ ORDER BY l.submitter_id
+ LIMIT 1
 `
 
 type LiveLeaseRow struct {
@@ -45,12 +40,12 @@ type LiveLeaseRow struct {
 	OwnerNode   string
 }
 
-// What an operator does after the ledger was restored from a backup, or after a fail-over that lost
-// commits: in one transaction, while nobody writes. What the lost part of the ledger signed may be
-// on chain; so every lease is spent, every submitter is stopped, and what was given out before, be
-// it a resume token or the number of a protection, is void.
-// LiveLease is asked before anything is locked: on a ledger that is in use the locks below would
-// stop every commit and every renewal.
+// Recovery after the ledger was restored from a backup, or after a fail-over that lost commits: one
+// transaction of an operator, while no other process writes. Transactions that the lost part of the
+// ledger signed may be on chain. So every lease is revoked, every submitter is stopped, and every
+// resume token and protection number that was issued before becomes invalid.
+// LiveLease is read before anything is locked: on a ledger in use the locks below would stop every
+// commit and every renewal.
 func (q *Queries) LiveLease(ctx context.Context) ([]LiveLeaseRow, error) {
 	rows, err := q.db.Query(ctx, liveLease)
 	if err != nil {
@@ -75,7 +70,7 @@ const lockLeases = `-- name: LockLeases :exec
 SELECT FROM submitter_lease l ORDER BY l.submitter_id FOR UPDATE
 `
 
-// LockLeases keeps everybody from writing and from acquiring until the transaction ends.
+// LockLeases keeps all nodes from writing and from acquiring until the transaction ends.
 func (q *Queries) LockLeases(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, lockLeases)
 	return err
@@ -87,8 +82,8 @@ UPDATE managed_tx t SET restored = TRUE, fencing_token = l.fencing_token
  WHERE l.submitter_id = t.submitter_id AND t.terminal_at IS NULL
 `
 
-// MarkRestored marks what is not final: it may have run in the lost part, so it never ends as not
-// run. What of it has a nonce may have run as well, under a form of it that was signed there.
+// MarkRestored marks the transactions that are not final: each may have been executed in the lost
+// part, even under another attempt that was signed there, and never becomes final as not executed.
 func (q *Queries) MarkRestored(ctx context.Context) (int64, error) {
 	result, err := q.db.Exec(ctx, markRestored)
 	if err != nil {
@@ -103,14 +98,16 @@ WITH paused AS (
      WHERE NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id)
  RETURNING s.submitter_id
 )
-INSERT INTO submitter_command (submitter_id, kind, reason, operator, applied_at, result, fencing_token)
-SELECT p.submitter_id, 'PAUSE', $1::TEXT, 'recover', clock_timestamp(), 'APPLIED', l.fencing_token
+INSERT INTO submitter_command (submitter_id, kind, reason, operator, applied_at, result,
+                               fencing_token)
+SELECT p.submitter_id, 'PAUSE', $1::TEXT, 'recover', clock_timestamp(), 'APPLIED',
+       l.fencing_token
   FROM paused p
   JOIN submitter_lease l ON l.submitter_id = p.submitter_id
 `
 
-// PauseUnstarted stops what has no cursor to protect: its first nonce may have been taken in the
-// lost part, with its whole queue after it.
+// PauseUnstarted pauses the submitters without a cursor to protect: their first nonce may have been
+// taken in the lost part, and their whole queue after it.
 func (q *Queries) PauseUnstarted(ctx context.Context, reason string) (int64, error) {
 	result, err := q.db.Exec(ctx, pauseUnstarted, reason)
 	if err != nil {
@@ -123,19 +120,26 @@ const protectRestored = `-- name: ProtectRestored :execrows
 WITH protected AS (
     UPDATE submitter_nonce_cursor n
        SET protect_evidence = CASE WHEN n.protect_reason IS NULL THEN $2::TEXT
-                                   WHEN n.protect_reason = $1::TEXT AND n.protect_evidence <> '' THEN n.protect_evidence
-                                   ELSE $2::TEXT || '; protected before that because of ' || n.protect_reason || coalesce(': ' || n.protect_evidence, '') END,
+                                   WHEN n.protect_reason = $1::TEXT
+                                        AND n.protect_evidence <> '' THEN n.protect_evidence
+                                   ELSE $2::TEXT || '; protected before that because of '
+                                        || n.protect_reason
+                                        || coalesce(': ' || n.protect_evidence, '') END,
            protect_reason   = $1::TEXT,
            protect_at       = clock_timestamp(),
-           protections      = greatest(n.protections + $3::BIGINT, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT),
+           protections      = greatest(n.protections + $3::BIGINT,
+                                       (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT),
            fencing_token    = l.fencing_token,
            updated_at       = clock_timestamp()
       FROM submitter_lease l
      WHERE l.submitter_id = n.submitter_id
  RETURNING n.submitter_id, n.protections, n.protect_evidence, n.fencing_token
 )
-INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at, result, fencing_token)
-SELECT p.submitter_id, 'PROTECT', $1::TEXT, p.protections, left(p.protect_evidence, 4096), 'recover', clock_timestamp(), 'APPLIED', p.fencing_token FROM protected p
+INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at,
+                               result, fencing_token)
+SELECT p.submitter_id, 'PROTECT', $1::TEXT, p.protections, left(p.protect_evidence, 4096),
+       'recover', clock_timestamp(), 'APPLIED', p.fencing_token
+  FROM protected p
 `
 
 type ProtectRestoredParams struct {
@@ -144,11 +148,11 @@ type ProtectRestoredParams struct {
 	Raise    int64
 }
 
-// ProtectRestored leaves the evidence of a protection that is in force below its own; one of its
-// own is left as it is, or a recovery that is repeated would wrap it in itself. Protections are
-// counted from beyond all that the lost part can have had, so that a decision on one of those, when
-// it is repeated, is about none of these. By milliseconds of the database's time, because a backup
-// that is restored a second time counts from the same number; the raise is for a clock that is off.
+// ProtectRestored appends the evidence of a protection in force to its own. Its own evidence stays
+// unchanged, or a repeated recovery would nest it. The count of protections continues beyond every
+// number that the lost part can have issued, so that a repeated decision on one of those does not
+// apply here. It uses milliseconds of the database's time, because a backup that is restored a
+// second time counts from the same number; the raise covers a wrong clock.
 func (q *Queries) ProtectRestored(ctx context.Context, arg ProtectRestoredParams) (int64, error) {
 	result, err := q.db.Exec(ctx, protectRestored, arg.Reason, arg.Evidence, arg.Raise)
 	if err != nil {
@@ -158,11 +162,14 @@ func (q *Queries) ProtectRestored(ctx context.Context, arg ProtectRestoredParams
 }
 
 const raiseFeedEpoch = `-- name: RaiseFeedEpoch :one
-UPDATE ledger l SET feed_epoch = greatest(l.feed_epoch + 1, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT) RETURNING l.feed_epoch
+UPDATE ledger l
+   SET feed_epoch = greatest(l.feed_epoch + 1,
+                             (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT)
+RETURNING l.feed_epoch
 `
 
-// RaiseFeedEpoch goes by the time as well: a backup that is restored a second time must not get the
-// epoch that it got the first time, whose resume tokens are about what came after that.
+// RaiseFeedEpoch also depends on the time: a backup that is restored a second time must not get the
+// epoch of the first restore, whose resume tokens refer to other events.
 func (q *Queries) RaiseFeedEpoch(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, raiseFeedEpoch)
 	var feed_epoch int64
@@ -170,16 +177,27 @@ func (q *Queries) RaiseFeedEpoch(ctx context.Context) (int64, error) {
 	return feed_epoch, err
 }
 
-const spendLeases = `-- name: SpendLeases :execrows
+const revokeLeases = `-- name: RevokeLeases :execrows
 UPDATE submitter_lease l
-   SET fencing_token = l.fencing_token + $1::BIGINT, owner_node = '', expires_at = clock_timestamp(), released = TRUE
+   SET fencing_token = l.fencing_token + $1::BIGINT, owner_node = '',
+       expires_at = clock_timestamp(), released = TRUE
 `
 
-// SpendLeases passes over every token that the lost part may have given.
-func (q *Queries) SpendLeases(ctx context.Context, raise int64) (int64, error) {
-	result, err := q.db.Exec(ctx, spendLeases, raise)
+// RevokeLeases skips every token that the lost part may have issued.
+func (q *Queries) RevokeLeases(ctx context.Context, raise int64) (int64, error) {
+	result, err := q.db.Exec(ctx, revokeLeases, raise)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const setLockTimeout = `-- name: SetLockTimeout :exec
+SELECT set_config('lock_timeout', $1::TEXT, TRUE)
+`
+
+// SetLockTimeout limits how long this transaction waits for a lock.
+func (q *Queries) SetLockTimeout(ctx context.Context, millis string) error {
+	_, err := q.db.Exec(ctx, setLockTimeout, millis)
+	return err
 }

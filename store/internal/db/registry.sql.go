@@ -11,7 +11,8 @@ import (
 )
 
 const namesOf = `-- name: NamesOf :many
-SELECT s.submitter_id, s.name FROM submitter s WHERE s.submitter_id = ANY($1::INT[])
+SELECT s.submitter_id, s.name
+  FROM submitter s WHERE s.submitter_id = ANY($1::INT[])
 `
 
 type NamesOfRow struct {
@@ -19,7 +20,7 @@ type NamesOfRow struct {
 	Name        string
 }
 
-// NamesOf is asked once for each submitter: names do not change.
+// NamesOf is read once per submitter: names do not change.
 func (q *Queries) NamesOf(ctx context.Context, submitterIds []int32) ([]NamesOfRow, error) {
 	rows, err := q.db.Query(ctx, namesOf, submitterIds)
 	if err != nil {
@@ -43,7 +44,10 @@ func (q *Queries) NamesOf(ctx context.Context, submitterIds []int32) ([]NamesOfR
 const registerChain = `-- name: RegisterChain :one
 
 WITH added AS (
-    INSERT INTO chain (chain_id, genesis_hash) VALUES ($1, $2) ON CONFLICT (chain_id) DO NOTHING RETURNING genesis_hash
+    INSERT INTO chain (chain_id, genesis_hash)
+    VALUES ($1, $2)
+    ON CONFLICT (chain_id) DO NOTHING
+    RETURNING genesis_hash
 )
 SELECT a.genesis_hash FROM added a
 UNION ALL
@@ -56,8 +60,8 @@ type RegisterChainParams struct {
 	GenesisHash []byte
 }
 
-// The registry: chains and submitters. Not part of the ledger proper; a submitter comes with its
-// lease row.
+// The registry: chains and submitters. It is not part of the ledger proper; a submitter is inserted
+// with its lease row.
 func (q *Queries) RegisterChain(ctx context.Context, arg RegisterChainParams) ([]byte, error) {
 	row := q.db.QueryRow(ctx, registerChain, arg.ChainID, arg.GenesisHash)
 	var genesis_hash []byte
@@ -67,8 +71,10 @@ func (q *Queries) RegisterChain(ctx context.Context, arg RegisterChainParams) ([
 
 const registerSubmitter = `-- name: RegisterSubmitter :one
 WITH added AS (
-    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from, on_failure, max_fee, timeline)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULLIF(CAST($9::TEXT AS NUMERIC), 0),
+    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from,
+                           on_failure, max_fee, timeline)
+    VALUES ($1, $2, $3, $4, $5, $6, $7,
+            $8, NULLIF(CAST($9::TEXT AS NUMERIC), 0),
             (SELECT l.timeline FROM ledger l))
     ON CONFLICT DO NOTHING
     RETURNING submitter_id
@@ -120,9 +126,9 @@ type SetPoliciesParams struct {
 	SubmitterID int32
 }
 
-// SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the
-// UPDATE command that follows. What is NULL stays as it is, also when somebody else changes it at
-// this moment.
+// SetPolicies changes the policies of a submitter. Its owner reads them again when it applies the
+// UPDATE command that follows. NULL leaves a policy unchanged, even while another process changes
+// it.
 func (q *Queries) SetPolicies(ctx context.Context, arg SetPoliciesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, setPolicies, arg.OnFailure, arg.MaxFee, arg.SubmitterID)
 	if err != nil {
@@ -133,7 +139,8 @@ func (q *Queries) SetPolicies(ctx context.Context, arg SetPoliciesParams) (int64
 
 const setStartFrom = `-- name: SetStartFrom :execrows
 UPDATE submitter s SET start_from = $1
- WHERE s.submitter_id = $2 AND NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id)
+ WHERE s.submitter_id = $2
+   AND NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id)
 `
 
 type SetStartFromParams struct {
@@ -178,36 +185,50 @@ func (q *Queries) SubmitterByName(ctx context.Context, name string) (int32, erro
 }
 
 const submitters = `-- name: Submitters :many
-SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
-       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
-       l.owner_node, l.fencing_token, l.acquired_at, l.expires_at, (l.expires_at > clock_timestamp())::BOOLEAN AS live,
-       n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status,
+       s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
+       l.owner_node, l.fencing_token, l.acquired_at, l.expires_at,
+       (l.expires_at > clock_timestamp())::BOOLEAN AS live,
+       n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at,
+       n.protections,
        (SELECT k.chain_nonce FROM submitter_command k
          WHERE k.submitter_id = s.submitter_id AND n.protect_reason IS NOT NULL
            AND k.kind = 'PROTECT' AND k.expect = n.protections AND k.result = 'APPLIED'
          ORDER BY k.command_id DESC
          LIMIT 1) AS chain_nonce,
-       (p.applied_at IS NOT NULL)::BOOLEAN AS pause_known, coalesce(p.action, '')::TEXT AS pause_action, coalesce(p.reason, '')::TEXT AS pause_reason,
-       coalesce(p.operator, '')::TEXT AS pause_operator, coalesce(p.applied_at, 'epoch')::TIMESTAMPTZ AS paused_at,
-       (SELECT count(*) FROM (SELECT 1 FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
-                               ORDER BY t.queue_seq LIMIT $1::BIGINT) q) AS queued,
-       (SELECT count(*) FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) AS in_flight
+       (p.applied_at IS NOT NULL)::BOOLEAN AS pause_known,
+       coalesce(p.action, '')::TEXT AS pause_action,
+       coalesce(p.reason, '')::TEXT AS pause_reason,
+       coalesce(p.operator, '')::TEXT AS pause_operator,
+       coalesce(p.applied_at, 'epoch')::TIMESTAMPTZ AS paused_at,
+       (SELECT count(*)
+          FROM (SELECT 1 FROM managed_tx t
+                 WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                 ORDER BY t.queue_seq
+                 LIMIT $1::BIGINT) q) AS queued,
+       (SELECT count(*) FROM managed_tx t
+         WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
+           AND t.terminal_at IS NULL) AS in_flight
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
   LEFT JOIN LATERAL (
        SELECT k.action, k.reason, k.operator, k.applied_at
          FROM (SELECT c.command_id, c.kind, c.action, c.reason, c.operator, c.applied_at, c.result,
-                      max(c.applied_at) FILTER (WHERE c.kind = 'RESUME' AND c.result = 'APPLIED') OVER () AS resumed_at
-                 FROM (SELECT q.command_id, q.kind, q.action, q.reason, q.operator, q.applied_at, q.result
+                      max(c.applied_at) FILTER (WHERE c.kind = 'RESUME' AND c.result = 'APPLIED')
+                                        OVER () AS resumed_at
+                 FROM (SELECT q.command_id, q.kind, q.action, q.reason, q.operator, q.applied_at,
+                              q.result
                          FROM submitter_command q
                         WHERE q.submitter_id = s.submitter_id AND s.status = 'PAUSED'
                         ORDER BY q.command_id DESC
                         LIMIT 1000) c) k
-        WHERE k.kind = 'PAUSE' AND k.result = 'APPLIED' AND k.applied_at > coalesce(k.resumed_at, '-infinity')
+        WHERE k.kind = 'PAUSE' AND k.result = 'APPLIED'
+          AND k.applied_at > coalesce(k.resumed_at, '-infinity')
         ORDER BY (k.action = 'ON_FAILURE') DESC, k.applied_at DESC
         LIMIT 1) p ON TRUE
- WHERE s.name > $2 AND ($3::INT = 0 OR s.submitter_id = $3::INT) AND ($4::BOOLEAN OR s.name = ANY($5::TEXT[]))
+ WHERE s.name > $2 AND ($3::INT = 0 OR s.submitter_id = $3::INT)
+   AND ($4::BOOLEAN OR s.name = ANY($5::TEXT[]))
  ORDER BY s.name
  LIMIT $6::INT
 `
@@ -255,9 +276,9 @@ type SubmittersRow struct {
 	InFlight        int64
 }
 
-// Submitters tells why one is paused as well: of the pauses since it was last resumed the newest
-// that the policy on_failure made, which nobody may overlook, or else the newest. It is looked for
-// among so many commands. What waits is counted along the index of the queue, up to so many.
+// Submitters also returns why a submitter is paused: of the pauses since the last resume, the
+// newest of the policy on_failure, which must not be overlooked, or else the newest. Only the
+// latest 1000 commands are searched. Queued transactions are counted up to @most_queued.
 func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]SubmittersRow, error) {
 	rows, err := q.db.Query(ctx, submitters,
 		arg.MostQueued,
@@ -318,8 +339,8 @@ func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]Submi
 }
 
 const submittersOf = `-- name: SubmittersOf :many
-SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
-       s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status,
+       s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
   FROM submitter s WHERE s.name = ANY($1::TEXT[])
 `
 
@@ -338,7 +359,7 @@ type SubmittersOfRow struct {
 	MaxFee      string
 }
 
-// SubmittersOf are those of these names that are there.
+// SubmittersOf lists the registered submitters with these names.
 func (q *Queries) SubmittersOf(ctx context.Context, names []string) ([]SubmittersOfRow, error) {
 	rows, err := q.db.Query(ctx, submittersOf, names)
 	if err != nil {

@@ -46,8 +46,8 @@ const minNodeSchema = `-- name: MinNodeSchema :one
 SELECT l.min_node_schema FROM ledger l
 `
 
-// MinNodeSchema is the oldest schema whose programs still work on this one. It is asked for on a
-// newer schema than one's own alone: there the column is.
+// MinNodeSchema is the oldest schema whose programs still work on this one. It is read only from a
+// schema that is newer than the program, which has the column.
 func (q *Queries) MinNodeSchema(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, minNodeSchema)
 	var min_node_schema int64
@@ -74,9 +74,9 @@ SELECT (t.relname || '.' || o.name)::TEXT AS name
  ORDER BY 1
 `
 
-// SchemaObjects lists by name the constraints, indexes and triggers of the ledger that are in
-// force: "table.name" each. An invalid index, a disabled trigger and a constraint that was not
-// validated are left out, as they hold nothing.
+// SchemaObjects lists the constraints, indexes and triggers of the ledger that are in force, as
+// "table.name". It leaves out invalid indexes, disabled triggers and constraints that were not
+// validated, because they enforce nothing.
 func (q *Queries) SchemaObjects(ctx context.Context) ([]string, error) {
 	rows, err := q.db.Query(ctx, schemaObjects)
 	if err != nil {
@@ -102,7 +102,7 @@ const schemaVersions = `-- name: SchemaVersions :many
 SELECT DISTINCT g.version_id FROM goose_db_version g WHERE g.is_applied ORDER BY g.version_id
 `
 
-// The handshake of program and schema. The table is goose's own, kept beside the ledger.
+// The compatibility checks of program and schema. The table of versions is goose's own.
 func (q *Queries) SchemaVersions(ctx context.Context) ([]int64, error) {
 	rows, err := q.db.Query(ctx, schemaVersions)
 	if err != nil {
