@@ -1,12 +1,12 @@
 // Package audit checks the ledger of a submitter against its laws, and against the chain. The laws
-// are those of docs/invariants.md.
+// are listed in docs/invariants.md.
 //
 // [Run] checks everything that is recorded of one submitter; the CLI does that. The engine audits
 // its own submitters continuously: [store.Store.Audit] checks the recent part of a ledger, and
 // [AccountWatch] compares the nonce cursor with the account on chain. An audit only reads.
 //
-// A broken law is a [store.Violation]. Its key says which check failed, for which transaction, and
-// with which values. [New] compares keys to find what no earlier protection was for.
+// A broken law is a [store.Violation]. Its key has the failed check, the transaction, and the
+// values. [New] compares keys to find the violations without an earlier protection.
 package audit
 
 import (
@@ -21,8 +21,7 @@ import (
 // Laws are the laws that an audit can find broken.
 var Laws = []string{"L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L10"}
 
-// Chain reads what an audit compares the ledger with. Errors that are txn.ErrUnavailable prove
-// nothing.
+// Chain reads the chain's side of the comparison. Errors that are txn.ErrUnavailable prove nothing.
 type Chain interface {
 	// Head is the newest block.
 	Head(ctx context.Context) (txn.Block, error)

@@ -9,8 +9,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestNew compares by key what a release with keys recorded, and by its words what one without
-// recorded.
+// TestNew compares records with keys by key, and records of older releases by text.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	tx, other := txn.TxID{1}, txn.TxID{2}

@@ -44,9 +44,8 @@ const (
 
 // Run checks the whole ledger of one submitter against its laws and the chain: each final
 // transaction is in the block of its receipt, no attempt of a transaction that never executed or
-// that gave up its nonce is on chain, and the account's nonce matches the cursor. It may run beside
-// an owner at work. An error says what could not be read; the report has the violations found until
-// then.
+// that gave up its nonce is on chain, and the account's nonce matches the cursor. It may run while
+// an owner works. An error names the failed read; the report has the violations found until then.
 func Run(ctx context.Context, o Options) (Report, error) {
 	a := full{Options: o}
 	info, err := o.Store.Submitter(ctx, o.Submitter)

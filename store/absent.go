@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// place is where a ledger was looked for, and what the role may do there.
+// place is the database and schema of a ledger, and the privileges of the role there.
 type place struct {
 	database, role, schema string
 	// the schema is there; the role may use it, and make tables in it; it has the table of steps
@@ -20,8 +20,10 @@ type place struct {
 
 // placeQuery takes the schema's name; an empty one is that which the search path names, or would.
 const placeQuery = `SELECT current_database()::TEXT, current_user::TEXT, w.name, n.oid IS NOT NULL,
-       coalesce(has_schema_privilege(n.oid, 'USAGE'), FALSE), coalesce(has_schema_privilege(n.oid, 'CREATE'), FALSE),
-       EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname = 'goose_db_version'),
+       coalesce(has_schema_privilege(n.oid, 'USAGE'), FALSE),
+       coalesce(has_schema_privilege(n.oid, 'CREATE'), FALSE),
+       EXISTS (SELECT FROM pg_class c
+                WHERE c.relnamespace = n.oid AND c.relname = 'goose_db_version'),
        has_database_privilege(current_database(), 'CREATE')
   FROM (SELECT coalesce(nullif($1::TEXT, ''), current_schema()::TEXT, 'public') AS name) w
   LEFT JOIN pg_namespace n ON n.nspname = w.name`
@@ -39,22 +41,23 @@ func (p *place) fields() []any {
 	}
 }
 
-// rights says what the role lacks to work here, and to make a ledger if it is to; nil: nothing.
+// rights returns an error with the privileges that the role lacks, to create a ledger if toMake is
+// set, or nil.
 func (p place) rights(toMake bool) error {
 	role, schema := pgx.Identifier{p.role}.Sanitize(), pgx.Identifier{p.schema}.Sanitize()
 	switch {
 	case !p.there && toMake && !p.makeSchema:
 		return fmt.Errorf(
-			"there is no schema %q in database %q, and role %q may not make one: run as a "+
-				"superuser of the database CREATE SCHEMA %s AUTHORIZATION %s",
+			"no schema %q in database %q, and role %q cannot create one; as a superuser of the "+
+				"database, run CREATE SCHEMA %s AUTHORIZATION %s",
 			p.schema, p.database, p.role, schema, role)
 	case p.there && !p.use && !toMake:
 		return fmt.Errorf("role %q may not use schema %q in database %q; %s", p.role, p.schema,
 			p.database, grantsRemedy(p.role))
 	case p.there && (!p.use || toMake && !p.create):
 		return fmt.Errorf(
-			"role %q may not use schema %q in database %q, or make tables in it: run as its "+
-				"owner GRANT USAGE, CREATE ON SCHEMA %s TO %s, or name the role that owns the "+
+			"role %q cannot use schema %q in database %q, or create tables in it; as its owner, "+
+				"run GRANT USAGE, CREATE ON SCHEMA %s TO %s, or set the role that owns the "+
 				"ledger in database.url",
 			p.role,
 			p.schema,
@@ -66,12 +69,12 @@ func (p place) rights(toMake bool) error {
 	return nil
 }
 
-// grantsRemedy says how a role that does not own the ledger gets its rights.
+// grantsRemedy returns how a role that does not own the ledger gets its rights.
 func grantsRemedy(role string) string {
 	return fmt.Sprintf("run \"fencepost migrate grants --role %s\" as the owner of the ledger", role)
 }
 
-// lacking says why the ledger's tables are not to be seen.
+// lacking returns the reason why the ledger's tables are not visible.
 func (p place) lacking() error {
 	if err := p.rights(false); err != nil {
 		return fmt.Errorf("%w: %w", ErrSchema, err)
@@ -79,9 +82,9 @@ func (p place) lacking() error {
 	what := "has no ledger"
 	switch {
 	case !p.there:
-		what = "is not there"
+		what = "does not exist"
 	case p.steps:
-		what = "has not all of a ledger"
+		what = "has an incomplete ledger"
 	}
 	return fmt.Errorf(
 		"%w: schema %q in database %q %s; if it should have one, correct database.schema, or the "+
@@ -89,7 +92,8 @@ func (p place) lacking() error {
 		ErrSchema, p.schema, p.database, what)
 }
 
-// absent explains a failure to read the steps. One that is not about what is there is nil.
+// absent explains a failure to read the migrations: a missing ledger or privilege. It returns nil
+// for other errors.
 func (s *Store) absent(ctx context.Context, err error) error {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || pg.Code != undefinedTable && pg.Code != notPermitted {
@@ -107,7 +111,8 @@ func (s *Store) absent(ctx context.Context, err error) error {
 	return p.lacking()
 }
 
-// explained says which rights a failed migration lacked, where it was for want of them.
+// explained replaces the error of a migration that failed for lack of a privilege with one that
+// names the privilege.
 func explained(ctx context.Context, conn *sql.DB, schema string, err error) error {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || pg.Code != undefinedTable && pg.Code != notPermitted && pg.Code != noSchema {
@@ -122,7 +127,7 @@ func explained(ctx context.Context, conn *sql.DB, schema string, err error) erro
 	}
 	if pg.Code == notPermitted {
 		return fmt.Errorf(
-			"role %q may not do that in schema %q of database %q: migrate as the role that owns "+
+			"role %q lacks a privilege in schema %q of database %q; migrate as the role that owns "+
 				"the ledger: %s (SQLSTATE %s)",
 			p.role, p.schema, p.database, pg.Message, pg.Code)
 	}

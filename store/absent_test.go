@@ -42,10 +42,9 @@ func TestCheckSchema_NoLedger_NamesPlace(t *testing.T) {
 	missing, empty := k.db.Schema+"_typo", k.db.Schema+"_m"
 	k.blank()
 	k.exec("CREATE SCHEMA " + empty)
-	for schema, want := range map[string]string{missing: "is not there", empty: "has no ledger"} {
+	for schema, want := range map[string]string{missing: "does not exist", empty: "has no ledger"} {
 		s := k.open("a", func(c *Config) { c.URL, c.Schema = k.db.URL, schema })
-		want = `schema "` + schema + `" in database "` + cfg.Database + `" ` + want + "; if it should have one, correct database.schema, or the database in database.url; " +
-			`for a new one run "fencepost migrate up"`
+		want = `schema "` + schema + `" in database "` + cfg.Database + `" ` + want + "; "
 		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v\nwant %s", schema, err, want)
@@ -53,8 +52,8 @@ func TestCheckSchema_NoLedger_NamesPlace(t *testing.T) {
 	}
 }
 
-// TestMigrate_RoleWithoutRights_NamesGrant is told what to grant, and is not sent from serve to
-// migrate and back.
+// TestMigrate_RoleWithoutRights_NamesGrant checks that the error names the grant, and does not
+// alternate between serve and migrate.
 func TestMigrate_RoleWithoutRights_NamesGrant(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -82,7 +81,8 @@ func TestMigrate_RoleWithoutRights_NamesGrant(t *testing.T) {
 	said(err, "migrate as the role that owns the ledger")
 }
 
-// TestOpen_LoginRefused_TurnsAway tells a database that lets nobody in from one that is down.
+// TestOpen_LoginRefused_TurnsAway distinguishes a database that rejects the login from one that is
+// down.
 func TestOpen_LoginRefused_TurnsAway(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -20,7 +20,7 @@ type Violation struct {
 	Check  string    // which check of that law failed, such as "nonce_gap"
 	Tx     *txn.TxID // nil: the submitter as a whole
 	What   string    // for people; its words may change
-	Values []any     // the values in What, in the order of the check
+	Values []any     // the values in the text, in the order of the check
 }
 
 // Key identifies a violation: two have the same key only if the same check failed for the same
@@ -38,15 +38,15 @@ func (v Violation) Key() string {
 
 const (
 	auditLimit    = 10 * time.Minute // of each statement; the context bounds all of them
-	maxViolations = 100              // of one kind: the first of them say enough
+	maxViolations = 100              // of each kind; the first ones are enough
 	// transactions at the head of the queue that an audit of a part looks at
 	auditedQueue = 200
 )
 
-// Audit reads what the ledger says of one submitter against the laws, all in one snapshot, so that
-// it may run beside an owner at work. Transactions with a nonce below from are left out, and those
-// without a nonce but for the head of the queue: an audit of a part costs what the part costs. next
-// is where the cursor stands, from which the next part may begin once all below is final.
+// Audit checks one submitter's ledger against the laws in one snapshot, so that it may run while an
+// owner works. It leaves out transactions with a nonce below from, and those without a nonce except
+// for the head of the queue, so that a partial audit costs only its part. next is the nonce of the
+// cursor, where the next part may begin once everything below is final.
 func (s *Store) Audit(ctx context.Context, submitter txn.SubmitterID,
 	from txn.Nonce) (violations []Violation, next txn.Nonce, err error) {
 	return s.audit(ctx, submitter, from, false)

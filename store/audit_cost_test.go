@@ -21,7 +21,7 @@ type meteredReads struct {
 	rows float64
 }
 
-// plan is a node of what EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) answers.
+// plan is a node of the plan of EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON).
 type plan struct {
 	NodeType string  `json:"Node Type"`
 	Rows     float64 `json:"Actual Rows"`
@@ -70,9 +70,13 @@ func (m *meteredReads) QueryRow(ctx context.Context, sql string, args ...any) pg
 func (k *kit) history(id txn.SubmitterID, n int, state, executed string, final bool) {
 	k.t.Helper()
 	k.exec(
-		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, state, version, nonce, executed, released_at, terminal_at)
-		SELECT $1, gen_random_uuid(), $2 || n, decode(repeat('01', 32), 'hex'), 0, '', 0, $2, 4, CASE WHEN $2 = 'CONFIRMED' THEN n END, $3,
-		       CASE WHEN $2 = 'CONFIRMED' THEN clock_timestamp() END, CASE WHEN $4::BOOLEAN THEN clock_timestamp() END
+		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data,
+		                        gas_limit, state, version, nonce, executed, released_at,
+		                        terminal_at)
+		SELECT $1, gen_random_uuid(), $2 || n, decode(repeat('01', 32), 'hex'), 0, '',
+		       0, $2, 4, CASE WHEN $2 = 'CONFIRMED' THEN n END, $3,
+		       CASE WHEN $2 = 'CONFIRMED' THEN clock_timestamp() END,
+		       CASE WHEN $4::BOOLEAN THEN clock_timestamp() END
 		  FROM generate_series(0, $5 - 1) n`,
 		id,
 		state,
@@ -88,7 +92,11 @@ func TestAudit_LongHistory_BoundedCost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
-	const long, cancelled, overlap = 20_000, 5_000, 64
+	const (
+		long      = 20_000
+		cancelled = 5_000
+		overlap   = 64
+	)
 	busy, fickle := k.submitter(s, "busy"), k.submitter(s, "fickle")
 	k.history(busy, long, "CONFIRMED", "SUCCESS", true)
 	k.history(busy, 2*auditedQueue, "QUEUED", "UNKNOWN", false)
@@ -97,16 +105,23 @@ func TestAudit_LongHistory_BoundedCost(t *testing.T) {
 		// none of them had a nonce: its cursor stands low, and an audit of its end begins at 0
 		true)
 	k.exec(
-		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
-		SELECT submitter_id, count(nonce), 0, 0, decode(repeat('01', 32), 'hex'), 0 FROM managed_tx GROUP BY submitter_id`,
+		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block,
+		                                    init_block_hash, fencing_token)
+		SELECT submitter_id, count(nonce), 0, 0, decode(repeat('01', 32), 'hex'), 0
+		  FROM managed_tx GROUP BY submitter_id`,
 	)
 	k.exec(
-		`INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
-		SELECT submitter_id, tx_id, 1, 'ORIGINAL', nonce, sha256(uuid_send(tx_id)), 'x', 1, 1, 1, FALSE, 0 FROM managed_tx WHERE nonce IS NOT NULL`,
+		`INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx,
+		                        gas_limit, fee_cap, tip, legacy, fencing_token)
+		SELECT submitter_id, tx_id, 1, 'ORIGINAL', nonce, sha256(uuid_send(tx_id)), 'x',
+		       1, 1, 1, FALSE, 0
+		  FROM managed_tx WHERE nonce IS NOT NULL`,
 	)
 	k.exec(
-		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-		SELECT submitter_id, tx_id, n, 'X', state, '', executed, '', '' FROM managed_tx, generate_series(1, 4) n`,
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+		                      message)
+		SELECT submitter_id, tx_id, n, 'X', state, '', executed, '', ''
+		  FROM managed_tx, generate_series(1, 4) n`,
 	)
 	k.exec("ANALYZE managed_tx, tx_event, tx_attempt, nonce_gap, submitter_nonce_cursor")
 	audited := func(id txn.SubmitterID, from int64, whole bool) (reads float64, found []Violation) {
@@ -120,7 +135,7 @@ func TestAudit_LongHistory_BoundedCost(t *testing.T) {
 		what string
 		id   txn.SubmitterID
 		from int64
-		txs  float64 // that it has to look at
+		txs  float64 // that it has to read
 	}{{"a long history", busy, long - overlap, overlap + auditedQueue},
 		{"a long history without nonces", fickle, 0, overlap}} {
 		// its row, for three statements, its events, its attempt and its place in the queue
@@ -130,8 +145,8 @@ func TestAudit_LongHistory_BoundedCost(t *testing.T) {
 				most, found)
 		}
 	}
-	// Something was looked at: of the newest, of the head of the queue, and of what only a whole
-	// audit sees.
+	// The audit does check: the newest, the head of the queue, and rows that only a whole audit
+	// reads.
 	k.exec(
 		"DELETE FROM tx_event WHERE seq = 4 AND tx_id IN (SELECT tx_id FROM managed_tx WHERE " +
 			"request_id IN ('CONFIRMED19990', 'QUEUED0', 'QUEUED399', 'CONFIRMED5', 'CANCELLED7'))")

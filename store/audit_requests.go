@@ -15,7 +15,7 @@ import (
 func (s *Store) DuplicateRequests(ctx context.Context) (map[txn.SubmitterID][]Violation, error) {
 	var rows []db.DuplicateRequestsRow
 	err := s.snapshot(ctx, func(q *db.Queries) (err error) {
-		if err := q.AllowTime(ctx, millis(auditLimit)); err != nil {
+		if err := q.SetStatementTimeout(ctx, millis(auditLimit)); err != nil {
 			return err
 		}
 		if err := q.WithoutIndexes(ctx); err != nil {

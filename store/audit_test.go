@@ -46,7 +46,7 @@ func (k *kit) lived(s *Store) (txn.SubmitterID, *Lease) {
 	back = step(back, one(move(back, txn.EventStuck, txn.Stuck)))
 	back = step(back, one(requeued(back)))
 	k.lapse(id)
-	l = k.lease(k.open("heir"), id)
+	l = k.lease(k.open("successor"), id)
 	l = k.leaseFrom(s, id)
 	again := take(back, 7)
 	again.Writes[0].Attempt = attempt(back, 7, 2)
@@ -91,7 +91,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAudit_BrokenLaw_Reported plants what no statement of the store writes.
+// TestAudit_BrokenLaw_Reported plants rows that no statement of the store writes.
 func TestAudit_BrokenLaw_Reported(t *testing.T) {
 	t.Parallel()
 	const nonce = "(SELECT tx_id FROM managed_tx WHERE nonce = %d)"
@@ -282,7 +282,7 @@ func TestAudit_OwnerAtWork_NoViolation(t *testing.T) {
 	<-ended
 }
 
-// TestFinalTxs reads what is final, by nonce, with all hashes that can have been seen on chain.
+// TestFinalTxs reads final transactions by nonce, with all hashes that can have been on chain.
 func TestFinalTxs(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -305,8 +305,8 @@ func TestFinalTxs(t *testing.T) {
 	}
 }
 
-// TestRequeuedTxs reads what gave up its nonce and has no other, queued or cancelled, with what was
-// signed for it.
+// TestRequeuedTxs reads transactions that gave up their nonce and have no other, queued or
+// cancelled, with their attempts.
 func TestRequeuedTxs(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -350,9 +350,9 @@ func TestRequeuedTxs(t *testing.T) {
 	}
 }
 
-// TestRestored_MayHaveExecuted: what turns out to have run before it was given back to the queue
-// ends by that receipt. It has its nonce again, or keeps the one that it has taken since; either
-// way each number is accounted for once, and a reorg of its block is still looked for.
+// TestRestored_MayHaveExecuted: a requeued transaction that was executed before becomes final with
+// that receipt. It has its old nonce again, or keeps the one taken since. Either way each nonce is
+// used once, and a reorg of its block is still detected.
 func TestRestored_MayHaveExecuted(t *testing.T) {
 	t.Parallel()
 	for name, filled := range map[string]bool{"from the queue": false, "with another nonce": true} {
@@ -375,8 +375,11 @@ func TestRestored_MayHaveExecuted(t *testing.T) {
 				}
 			}
 			w := move(tx, txn.EventConfirmed, txn.Confirmed)
-			w.Next.Sub, w.Next.Executed, w.Next.Released, w.Next.Reason, w.Next.TxHash = txn.None,
-				txn.Success, true, txn.ProtectExecutedAfterRequeue, ran.Hash
+			w.Next.Sub = txn.None
+			w.Next.Executed = txn.Success
+			w.Next.Released = true
+			w.Next.Reason = txn.ProtectExecutedAfterRequeue
+			w.Next.TxHash = ran.Hash
 			w.Next.Receipt = &txn.Receipt{
 				TxHash:      ran.Hash,
 				BlockNumber: 13,

@@ -20,17 +20,22 @@ func crowd(k *kit, s *Store, history int) *fleet {
 	k.t.Helper()
 	const submitters = 500
 	k.exec(`INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from)
-		SELECT 's' || n, 31337, decode(lpad(to_hex(n), 40, '0'), 'hex'), 'local', 'STRICT', 1, '0' FROM generate_series(1, $1) n`, submitters)
+		SELECT 's' || n, 31337, decode(lpad(to_hex(n), 40, '0'), 'hex'), 'local', 'STRICT', 1, '0'
+		  FROM generate_series(1, $1) n`, submitters)
 	k.exec("INSERT INTO submitter_lease (submitter_id) SELECT submitter_id FROM submitter")
 	k.exec(
-		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, state, version, nonce, executed, released_at, terminal_at)
-		SELECT 1 + n % $1, gen_random_uuid(), 'old' || n, decode(repeat('01', 32), 'hex'), 0, '', 0, 'CONFIRMED', 5, n / $1, 'SUCCESS', clock_timestamp(), clock_timestamp()
-		FROM generate_series(0, $2 - 1) n`,
+		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data,
+		                        gas_limit, state, version, nonce, executed, released_at,
+		                        terminal_at)
+		SELECT 1 + n % $1, gen_random_uuid(), 'old' || n, decode(repeat('01', 32), 'hex'), 0, '',
+		       0, 'CONFIRMED', 5, n / $1, 'SUCCESS', clock_timestamp(), clock_timestamp()
+		  FROM generate_series(0, $2 - 1) n`,
 		submitters,
 		history,
 	)
 	k.exec(
-		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
+		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block,
+		                                    init_block_hash, fencing_token)
 		SELECT submitter_id, $1, 0, 0, decode(repeat('01', 32), 'hex'), 1 FROM submitter`,
 		history/submitters,
 	)
@@ -48,7 +53,7 @@ func crowd(k *kit, s *Store, history int) *fleet {
 	return f
 }
 
-// BenchmarkCommit is what a fenced statement costs that takes a nonce for each of 1, 100 and 500
+// BenchmarkCommit measures a fenced statement that takes a nonce for each of 1, 100 and 500
 // submitters, on a ledger of 100,000 transactions.
 func BenchmarkCommit(b *testing.B) {
 	for _, size := range []int{1, 100, 500} {
@@ -152,7 +157,8 @@ func checkFencedPlan(t *testing.T, lines []string) {
 		}
 	}
 	byKey := regexp.MustCompile(
-		`Index Scan using managed_tx_pkey on managed_tx t(_\d+)?\n *Index Cond: .*\(submitter_id = w(_\d+)?\.submitter_id\) AND \(tx_id = w(_\d+)?\.tx_id\)\)`)
+		`Index Scan using managed_tx_pkey on managed_tx t(_\d+)?\n *Index Cond: .*` +
+			`\(submitter_id = w(_\d+)?\.submitter_id\) AND \(tx_id = w(_\d+)?\.tx_id\)\)`)
 	if n := len(byKey.FindAllString(plan, -1)); n != 3 {
 		t.Errorf("%d look-ups of transactions by their key, want 3: to lock, to move, to allocate",
 			n)
@@ -168,9 +174,9 @@ func checkFencedPlan(t *testing.T, lines []string) {
 	}
 }
 
-// TestCommit_Rows_LookedUpByKey: what owners and the reader of the feed ask for again and again is
-// planned when the ledger may be empty, and must not be a walk along all transactions of a
-// submitter, or of the ledger, when it is full. A row may be met by its place as well.
+// TestCommit_Rows_LookedUpByKey: the frequent reads of owners and of the feed are planned when the
+// ledger may be empty, and must not walk along all transactions of a submitter, or of the ledger,
+// when it is full. A row may also be read by its place (ctid).
 func TestCommit_Rows_LookedUpByKey(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -200,8 +206,8 @@ func TestCommit_Rows_LookedUpByKey(t *testing.T) {
 	}
 }
 
-// TestAPIStatements_Rows_LookedUpByKey: what callers ask for is planned when the ledger may be
-// empty too, and must be no walk along all that a submitter has.
+// TestAPIStatements_Rows_LookedUpByKey: the reads of callers are also planned when the ledger may
+// be empty, and must not walk along all transactions of a submitter.
 func TestAPIStatements_Rows_LookedUpByKey(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -232,8 +238,8 @@ func TestAPIStatements_Rows_LookedUpByKey(t *testing.T) {
 	}
 }
 
-// BenchmarkNode is what it costs a node to read a hundred events of the feed, and a hundred queues
-// of one transaction, and to queue a hundred.
+// BenchmarkNode measures reading a hundred events of the feed, reading a hundred queues of one
+// transaction, and queueing a hundred.
 func BenchmarkNode(b *testing.B) {
 	k := newKit(b, dbtest.WithoutGuard())
 	s := k.open("a")
@@ -245,8 +251,8 @@ func BenchmarkNode(b *testing.B) {
 	b.Run("events", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if events, err := s.EventsSince(k.ctx, nil, "1:1:", head, EventKey{}, 0, 1000); err != nil ||
-				len(events) != lifeGroup {
+			events, err := s.EventsSince(k.ctx, nil, "1:1:", head, EventKey{}, 0, 1000)
+			if err != nil || len(events) != lifeGroup {
 				b.Fatal(len(events), err)
 			}
 		}

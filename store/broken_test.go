@@ -62,19 +62,19 @@ func TestCommit_ConnectionFails_GroupUnsettled(t *testing.T) {
 	}
 }
 
-// settle acquires every lease anew, as an owner does that does not know what became of its change,
-// and checks the ledger that it then reads.
+// settle acquires every lease again, as an owner does after an unknown outcome, and checks the
+// ledger that it then reads.
 func (f *fleet) settle(done bool) {
 	f.t.Helper()
 	for i, id := range f.ids {
 		var l *Lease
-		f.eventually("the acquisition anew", func() bool { // whose connection may be broken, too
+		f.eventually("the new acquisition", func() bool { // whose connection may be broken, too
 			var err error
 			l, err = f.s.AcquireOne(f.ctx, id)
 			return err == nil && l != nil
 		})
 		if l.Token() < 2 {
-			f.t.Errorf("submitter %d: token %d after the acquisition anew, want another", id,
+			f.t.Errorf("submitter %d: token %d after the new acquisition, want another", id,
 				l.Token())
 		}
 		f.whole(i, done)
@@ -97,16 +97,16 @@ func TestCommit_ClientStopsBeforeSync_Settles(t *testing.T) {
 	k := newKit(t)
 	p := k.proxy()
 	s := k.open("a", func(c *Config) { c.URL, c.LeaseDuration = p.URL(), 9*time.Second })
-	heir := k.open("heir", func(c *Config) { c.LeaseDuration = 900 * time.Millisecond })
+	successor := k.open("successor", func(c *Config) { c.LeaseDuration = 900 * time.Millisecond })
 	f := newFleet(k, s, 6)
 	rule := p.On(fenced('E'), pgproxy.HoldAfter)
 	answers := f.commitAll(f.takes()[:1], func() {
 		<-rule.Fired()
 		k.lapse(f.ids[0])
-		l, err := heir.AcquireOne(k.ctx, f.ids[0])
+		l, err := successor.AcquireOne(k.ctx, f.ids[0])
 		k.must(err)
 		if l == nil || l.Token() != 2 {
-			t.Errorf("the heir got %+v", l)
+			t.Errorf("the successor got %+v", l)
 		}
 	})
 	if answers[0].Outcome != Unsettled {
@@ -135,8 +135,8 @@ func TestCommit_NoDatabase_Unreached(t *testing.T) {
 	s.commitConn.used = time.Time{}
 	s.commitConn.mu.Unlock()
 	f.check(f.commitAll(f.takes(), func() {}), all(Unreached))
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: f.ids[0], RequestID: "new"}); !isUnavailable(
-		err) {
+	_, _, err := s.CreateTx(k.ctx, Intent{Submitter: f.ids[0], RequestID: "new"})
+	if !isUnavailable(err) {
 		t.Fatalf("CreateTx says %v", err)
 	}
 	if _, err := s.Renew(k.ctx, f.leases); !isUnavailable(err) {
@@ -153,8 +153,8 @@ func TestCommit_NoDatabase_Unreached(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 }
 
-// TestCommit_SessionTerminated_Unsettled: SQLSTATE 57P01 says that the session is over, and not
-// what became of its statement.
+// TestCommit_SessionTerminated_Unsettled: SQLSTATE 57P01 reports the end of the session, but not
+// the outcome of its statement.
 func TestCommit_SessionTerminated_Unsettled(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -163,8 +163,9 @@ func TestCommit_SessionTerminated_Unsettled(t *testing.T) {
 	answers := f.commitAll(f.takes(), func() {
 		f.waiting(f.s, "commit")
 		k.exec(
-			`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fencepost/commit/a' AND wait_event_type = 'Lock'
-			AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'managed_tx'::REGCLASS)`,
+			`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			  WHERE application_name = 'fencepost/commit/a' AND wait_event_type = 'Lock'
+			    AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'managed_tx'::REGCLASS)`,
 		)
 		release()
 	})

@@ -8,8 +8,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// checkChange finds what no database needs to be asked about: a change that breaks a law of its own
-// is a fault of the program that made it.
+// checkChange finds faults without the database: a change that breaks a law on its own is a bug of
+// the program that made it.
 func checkChange(submitter txn.SubmitterID, c txn.Change) error {
 	cursorOps := 0
 	for _, given := range []bool{c.Init != nil, c.Take != nil, c.Protect != nil,
@@ -40,7 +40,7 @@ func checkChange(submitter txn.SubmitterID, c txn.Change) error {
 	case c.Status != "" && c.Status != txn.Active && c.Status != txn.Paused:
 		return fmt.Errorf("status %q is not one of ACTIVE and PAUSED", c.Status)
 	case c.StatusReason != "" && c.Status != txn.Paused:
-		return errors.New("a change that tells why pauses the submitter")
+		return errors.New("a change with a status reason must pause the submitter")
 	case c.Status != "" && c.Take != nil:
 		return errors.New("a change that takes a nonce cannot also set the status")
 	}
@@ -85,13 +85,13 @@ func checkWrites(submitter txn.SubmitterID, c txn.Change) error {
 func checkTake(take *txn.Take, w txn.Write) error {
 	switch {
 	case take == nil:
-		return errors.New("a nonce is allocated that the change does not take")
+		return errors.New("it allocates a nonce that the change does not take")
 	case w.Next.Nonce == nil || *w.Next.Nonce != take.Nonce:
 		return fmt.Errorf("it must be allocated the nonce that is taken, %d", take.Nonce)
 	case w.Attempt == nil || w.Attempt.Nonce != take.Nonce || w.Attempt.Kind != txn.Original:
 		return fmt.Errorf("nonce %d is taken without a signed original for it", take.Nonce)
 	case w.Next.Released || w.Next.Receipt != nil:
-		return errors.New("a nonce that is just taken is neither released nor included")
+		return errors.New("a newly taken nonce is neither released nor included")
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func checkWrite(w txn.Write) error {
 	next := w.Next
 	switch {
 	case w.Version < 1:
-		return fmt.Errorf("version %d was never given", w.Version)
+		return fmt.Errorf("version %d does not exist", w.Version)
 	case w.Kind == "" && (next.State != w.From || next.Version != w.Version):
 		return fmt.Errorf("a schedule keeps state and version: %s %d would become %s %d", w.From,
 			w.Version, next.State, next.Version)
@@ -111,7 +111,7 @@ func checkWrite(w txn.Write) error {
 			next.Version)
 	case hasNonce(w.From) && (next.Nonce == nil) != (w.Kind == txn.EventRequeued):
 		return fmt.Errorf(
-			"%s leads from %s to nonce %v: REQUEUED gives the nonce up, and nothing else does",
+			"%s leads from %s to nonce %v: only REQUEUED gives the nonce up",
 			w.Kind, w.From, next.Nonce)
 	case next.Requeued < 0 || next.Requeued > math.MaxInt16:
 		return fmt.Errorf("it was requeued %d times, which is not within 0 to %d", next.Requeued,
@@ -121,12 +121,13 @@ func checkWrite(w txn.Write) error {
 	case w.From == txn.Queued && w.Kind != txn.EventAllocated && next.Nonce != nil &&
 		(next.Receipt == nil || !next.Released || next.Requeued == 0):
 		return fmt.Errorf(
-			"%s leads from QUEUED to nonce %d: only ALLOCATED takes one, and what ran before it "+
-				"was requeued has its own again",
+			"%s leads from QUEUED to nonce %d: only ALLOCATED takes a nonce, and only a "+
+				"transaction executed before its requeue has its own again",
 			w.Kind, *next.Nonce)
 	case next.FinalBlock > 0 && (!next.State.Final() || next.Receipt != nil ||
 		!storable(next.FinalBlock)):
-		return fmt.Errorf("it would end as never run at block %d, as %s and with receipt %v",
+		return fmt.Errorf("it would be final as not executed at block %d, as %s and with "+
+			"receipt %v",
 			next.FinalBlock, next.State, next.Receipt)
 	case w.Delay < 0:
 		return fmt.Errorf("its delay is %v", w.Delay)
@@ -137,7 +138,7 @@ func checkWrite(w txn.Write) error {
 	return checkAttempt(w)
 }
 
-// hasNonce tells whether a transaction in this state surely has a nonce.
+// hasNonce reports whether a transaction in this state always has a nonce.
 func hasNonce(s txn.State) bool {
 	return s == txn.Allocated || s == txn.Tracking || s == txn.Stuck || s == txn.Confirmed
 }
@@ -179,17 +180,17 @@ func checkCommands(results []txn.CommandResult) error {
 	seen := make(map[int64]bool, len(results))
 	for _, r := range results {
 		if r.Result == "" {
-			return fmt.Errorf("command %d ends without a result", r.ID)
+			return fmt.Errorf("command %d has no result", r.ID)
 		}
 		if seen[r.ID] {
-			return fmt.Errorf("command %d is ended twice", r.ID)
+			return fmt.Errorf("command %d has two results", r.ID)
 		}
 		seen[r.ID] = true
 	}
 	return nil
 }
 
-// storable tells whether the numbers fit a BIGINT.
+// storable reports whether the numbers fit a BIGINT.
 func storable(numbers ...uint64) bool {
 	for _, n := range numbers {
 		if n > math.MaxInt64 {

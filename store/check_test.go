@@ -9,8 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestCheckChange_Faulty_Refused: what breaks a law by itself never reaches the database, and the
-// error says which.
+// TestCheckChange_Faulty_Refused: a change that breaks a law on its own never reaches the database,
+// and the error names the law.
 func TestCheckChange_Faulty_Refused(t *testing.T) {
 	t.Parallel()
 	newTx := func(submitter txn.SubmitterID) txn.Tx {
@@ -26,10 +26,8 @@ func TestCheckChange_Faulty_Refused(t *testing.T) {
 	}
 	tx, second := newTx(1), newTx(1)
 	tracked := tx
-	tracked.State, tracked.Version, tracked.Nonce, tracked.TxHash = txn.Tracking, 3, ptr(
-		txn.Nonce(4)), hashOf(
-		4,
-	)
+	tracked.State, tracked.Version = txn.Tracking, 3
+	tracked.Nonce, tracked.TxHash = ptr(txn.Nonce(4)), hashOf(4)
 	write := func(w txn.Write, tweak func(*txn.Write)) txn.Change {
 		tweak(&w)
 		return txn.Change{Writes: []txn.Write{w}}
@@ -79,22 +77,22 @@ func TestCheckChange_Faulty_Refused(t *testing.T) {
 			w *txn.Write) {
 			w.Next.Released = true
 		}),
-		"version 0 was never given": write(schedule,
+		"version 0 does not exist": write(schedule,
 			func(w *txn.Write) { w.Version = 0 }),
 		"a schedule keeps state": write(schedule,
 			func(w *txn.Write) { w.Next.State = txn.Failed }),
 		"and version: QUEUED 1": write(schedule,
 			func(w *txn.Write) { w.Next.Version = 2 }),
 		"no move SUBMITTED leads from QUEUED": {Writes: []txn.Write{submitted(tx)}},
-		"only ALLOCATED takes one": write(failed(tx, "x"),
+		"only ALLOCATED takes a nonce": write(failed(tx, "x"),
 			func(w *txn.Write) { w.Next.Nonce = ptr(txn.Nonce(4)) }),
 		"raises the version by one": write(failed(tx, "x"),
 			func(w *txn.Write) { w.Next.Version = 7 }),
 		"its nonce is beyond": write(failed(tx, "x"),
 			func(w *txn.Write) { w.Next.Nonce = ptr(txn.Nonce(1 << 63)) }),
-		"would end as never run at block 7": write(failed(tx, "x"),
+		"would be final as not executed at block 7": write(failed(tx, "x"),
 			func(w *txn.Write) { w.Next.FinalBlock, w.Next.Receipt = 7, &txn.Receipt{} }),
-		"would end as never run at block 8, as QUEUED": write(schedule,
+		"would be final as not executed at block 8, as QUEUED": write(schedule,
 			func(w *txn.Write) { w.Next.FinalBlock = 8 }),
 		"its delay is": write(schedule,
 			func(w *txn.Write) { w.Delay = -1 }),
@@ -113,8 +111,8 @@ func TestCheckChange_Faulty_Refused(t *testing.T) {
 			func(w *txn.Write) { w.Attempt = attempt(tracked, 4, 2); w.Attempt.Raw = nil }),
 		"has gas limit 0": write(included(tracked, 1),
 			func(w *txn.Write) { w.Attempt = attempt(tracked, 4, 2); w.Attempt.GasLimit = 0 }),
-		"command 7 ends without a result": {Commands: []txn.CommandResult{{ID: 7}}},
-		"command 8 is ended twice": {Commands: []txn.CommandResult{{ID: 8, Result: "x"},
+		"command 7 has no result": {Commands: []txn.CommandResult{{ID: 7}}},
+		"command 8 has two results": {Commands: []txn.CommandResult{{ID: 8, Result: "x"},
 			{ID: 8, Result: "x"}}},
 	} {
 		t.Run(want, func(t *testing.T) {

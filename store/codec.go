@@ -10,10 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// registerCodecs has a connection write the lists that statements carry, and read and write ids, as
-// they are. By itself pgx takes a uuid.UUID for a value that only its own text tells: it prints and
-// parses each of them, and allocates some ten times on the way, in every row that is read and every
-// one that is written.
+// registerCodecs makes a connection write the lists of statements, and read and write ids, in
+// binary without conversions. pgx itself converts a uuid.UUID to text and back, with about ten
+// allocations for every id that is read or written.
 func registerCodecs(m *pgtype.Map) {
 	all := new(sizeHint)
 	id := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
@@ -41,7 +40,7 @@ func registerCodecs(m *pgtype.Map) {
 // known: the first of them takes it for all.
 type sizeHint int
 
-// sizeHintOf is where a connection that was taught is told.
+// sizeHintOf returns the size hint of a connection with registered codecs.
 func sizeHintOf(m *pgtype.Map) *sizeHint {
 	if list, ok := m.TypeForOID(pgtype.Int4ArrayOID); ok {
 		if codec, ok := list.Codec.(listCodec); ok {
@@ -51,27 +50,27 @@ func sizeHintOf(m *pgtype.Map) *sizeHint {
 	return new(sizeHint)
 }
 
-// expect makes room for a statement of so many bytes, in the lists and in what is sent. By itself
-// pgx begins both anew with each statement, with 256 bytes and with 1 KB, and comes to hundreds of
-// them by copying again and again.
+// expect reserves space for a statement of this size in the lists and in the send buffer. pgx
+// itself starts both at 256 bytes and 1 KB for each statement, and copies repeatedly to reach
+// hundreds of KB.
 func expect(conn *pgx.Conn, size int) {
 	*sizeHintOf(conn.TypeMap()) = sizeHint(size)
 	conn.PgConn().Frontend().Send(outgoing(size))
 }
 
-// outgoing makes room for so many bytes in what pgx is about to write.
+// outgoing reserves this number of bytes in the send buffer of pgx.
 type outgoing int
 
 // Frontend is part of pgproto3.FrontendMessage.
 func (outgoing) Frontend() {}
 
-// Decode is part of pgproto3.FrontendMessage: nobody reads what has no bytes.
+// Decode is part of pgproto3.FrontendMessage; a message without bytes is never read.
 func (outgoing) Decode([]byte) error { return nil }
 
 // Encode is part of pgproto3.FrontendMessage.
 func (n outgoing) Encode(dst []byte) ([]byte, error) { return slices.Grow(dst, int(n)), nil }
 
-// idCodec is that of a UUID, which knows uuid.UUID as well.
+// idCodec is the codec of a UUID that also supports uuid.UUID.
 type idCodec struct{ pgtype.UUIDCodec }
 
 // PlanEncode is part of pgtype.Codec.
@@ -108,7 +107,7 @@ func (writeID) Encode(value any, buf []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// readID leaves to pgx what is not sixteen bytes long.
+// readID leaves values that are not sixteen bytes long to pgx.
 type readID struct{ other pgtype.ScanPlan }
 
 // Scan is part of pgtype.ScanPlan.
@@ -123,13 +122,13 @@ func (r readID) Scan(src []byte, target any) error {
 		return err
 	}
 	if !read.Valid {
-		return errors.New("NULL is no id")
+		return errors.New("an id must not be NULL")
 	}
 	*id = read.Bytes
 	return nil
 }
 
-// listCodec is that of an array, which writes what statements carry in quantity without a look at
+// listCodec is the codec of an array. It writes the frequent lists of statements without checking
 // the type of each element.
 type listCodec struct {
 	*pgtype.ArrayCodec

@@ -12,11 +12,11 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestListCodec_MatchesPgx: to the byte, with what is empty and what is NULL.
+// TestListCodec_MatchesPgx compares byte by byte, with empty and NULL values.
 func TestListCodec_MatchesPgx(t *testing.T) {
 	t.Parallel()
-	plain, taught := pgtype.NewMap(), pgtype.NewMap()
-	registerCodecs(taught)
+	plain, registered := pgtype.NewMap(), pgtype.NewMap()
+	registerCodecs(registered)
 	id := uuid.New()
 	for name, list := range map[string]struct {
 		oid   uint32
@@ -39,7 +39,8 @@ func TestListCodec_MatchesPgx(t *testing.T) {
 	} {
 		want, wantErr := plain.Encode(list.oid, pgtype.BinaryFormatCode, list.value,
 			[]byte("before"))
-		got, err := taught.Encode(list.oid, pgtype.BinaryFormatCode, list.value, []byte("before"))
+		got, err := registered.Encode(list.oid, pgtype.BinaryFormatCode, list.value,
+			[]byte("before"))
 		if (wantErr == nil) != (err == nil) || !bytes.Equal(got, want) ||
 			(got == nil) != (want == nil) {
 			t.Errorf("%s: %x (%v), pgx writes %x (%v)", name, got, err, want, wantErr)
@@ -47,8 +48,8 @@ func TestListCodec_MatchesPgx(t *testing.T) {
 	}
 }
 
-// TestListCodec_GroupSize_OneAllocation: what a group takes is known well enough for its first list
-// to make room for all, and for not much more.
+// TestListCodec_GroupSize_OneAllocation: the estimated size of a group is good enough for its first
+// list to reserve space for all, and not much more.
 func TestListCodec_GroupSize_OneAllocation(t *testing.T) {
 	t.Parallel()
 	oids := map[reflect.Type]uint32{
@@ -125,7 +126,7 @@ func TestIDCodec_NoAllocations(t *testing.T) {
 	}
 }
 
-// TestIDCodec_Null reads what may be NULL and what is not.
+// TestIDCodec_Null reads nullable and other ids.
 func TestIDCodec_Null(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

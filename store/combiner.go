@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// maxOutstanding bounds what waits for one combiner, all groups together.
+// maxOutstanding bounds the items of one combiner, all groups together.
 const maxOutstanding = 1 << 16
 
 // maxAttempts is how often a refusal that may pass (a deadlock, a lock that was not to be had) is
@@ -15,10 +15,10 @@ const maxAttempts = 4
 
 var (
 	errClosed = errors.New("the store is closed")
-	errFull   = errors.New("too much waits for the database already")
+	errFull   = errors.New("too many pending database operations")
 )
 
-// item is what a combiner sends. An item answers for itself: send ends each one that it settles.
+// item is sent by a combiner. Each item has its own outcome: send ends each one that it settles.
 type item interface {
 	comparable
 	size() int  // bytes in a statement, roughly; always the same
@@ -37,9 +37,9 @@ type limits struct {
 	held         int // bytes of these; 0: no limit
 }
 
-// combiner lets items gather while a statement is under way, and sends what has gathered as the
-// next one. A group that is refused is halved, aside, until the item to blame stands alone; the
-// next group does not wait for that. No goroutine runs while there is nothing to send.
+// combiner collects items while a statement is running, and sends them together as the next one. A
+// rejected group is halved on a second connection until the faulty item is alone; the next group
+// does not wait for that. No goroutine runs while there is nothing to send.
 type combiner[T item] struct {
 	limits limits
 	send   func(aside bool, group []T) *refusal // nil: every item was ended
@@ -48,7 +48,7 @@ type combiner[T item] struct {
 	mu          sync.Mutex
 	closed      bool
 	outstanding int
-	held        int // bytes of what is outstanding
+	held        int // bytes of the outstanding items
 	waiting     []T
 	sending     bool
 	refused     []refusedGroup[T]
@@ -99,8 +99,8 @@ func (c *combiner[T]) close() {
 
 func (c *combiner[T]) sendAll() {
 	for {
-		// who was woken together with the first may come as well; when nobody is about to, this
-		// takes no time
+		// lets goroutines that were woken together with the first one add their items; costs
+		// nothing if there are none
 		runtime.Gosched()
 		group := c.gather()
 		if group == nil {
@@ -114,8 +114,8 @@ func (c *combiner[T]) sendAll() {
 	}
 }
 
-// gather takes the next group from what waits, in order; nil ends the sender. The first item always
-// goes, however large it is.
+// gather takes the next group of waiting items, in order; nil ends the sender. The first item is
+// always taken, however large it is.
 func (c *combiner[T]) gather() []T {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// parcel is an item that a test sends.
-type parcel struct {
+// testItem is an item that a test sends.
+type testItem struct {
 	id, bytes int
 	bond      int64
 	bad       bool // refused wherever it is
@@ -19,17 +19,17 @@ type parcel struct {
 	ended chan string
 }
 
-func (p *parcel) size() int  { return p.bytes }
-func (p *parcel) key() int64 { return p.bond }
+func (p *testItem) size() int  { return p.bytes }
+func (p *testItem) key() int64 { return p.bond }
 
-// post is a database that accepts what holds no bad parcel.
-type post struct {
+// fakeDatabase accepts groups without a bad item.
+type fakeDatabase struct {
 	mu     sync.Mutex
-	groups [][]*parcel
+	groups [][]*testItem
 	hold   chan struct{} // each group waits for it to be closed
 }
 
-func (p *post) send(_ bool, group []*parcel) *refusal {
+func (p *fakeDatabase) send(_ bool, group []*testItem) *refusal {
 	<-p.hold
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,11 +46,11 @@ func (p *post) send(_ bool, group []*parcel) *refusal {
 	return nil
 }
 
-func refuseParcel(it *parcel, why *refusal) {
+func refuseTestItem(it *testItem, why *refusal) {
 	it.ended <- map[bool]string{true: "weary", false: "bad"}[why.again]
 }
 
-// TestCombiner sends random parcels: each is ended once, and rightly; groups keep their limits;
+// TestCombiner sends random items: each is ended once, and rightly; groups keep their limits;
 // order is kept within a bond.
 func TestCombiner(t *testing.T) {
 	t.Parallel()
@@ -60,19 +60,19 @@ func TestCombiner(t *testing.T) {
 			bytes:       rapid.IntRange(1, 60).Draw(t, "bytes"),
 			outstanding: 1000,
 		}
-		p := &post{hold: make(chan struct{})}
-		c := newCombiner(l, p.send, refuseParcel)
-		parcels := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *parcel {
-			return &parcel{
+		p := &fakeDatabase{hold: make(chan struct{})}
+		c := newCombiner(l, p.send, refuseTestItem)
+		items := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *testItem {
+			return &testItem{
 				bytes: rapid.IntRange(0, 70).Draw(t,
 					"size"), bond: rapid.Int64Range(0, 4).Draw(t, "bond"),
 				bad: rapid.IntRange(0, 5).Draw(t, "bad") == 0,
 				weary: rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 99}).Draw(t,
 					"weary"), ended: make(chan string, 2),
 			}
-		}), 1, 60).Draw(t, "parcels")
-		wants := make([]string, len(parcels))
-		for i, it := range parcels {
+		}), 1, 60).Draw(t, "items")
+		wants := make([]string, len(items))
+		for i, it := range items {
 			it.id = i
 			wants[i] = map[bool]string{true: "bad"}[it.bad]
 			if wants[i] == "" && it.weary == 99 {
@@ -84,17 +84,17 @@ func TestCombiner(t *testing.T) {
 			if err := c.put(it); err != nil {
 				t.Fatal(err)
 			}
-			if i == len(parcels)/2 {
+			if i == len(items)/2 {
 				close(p.hold)
 			}
 		}
 		c.close()
-		for i, it := range parcels {
+		for i, it := range items {
 			if len(it.ended) != 1 {
-				t.Fatalf("parcel %d was ended %d times", i, len(it.ended))
+				t.Fatalf("item %d was ended %d times", i, len(it.ended))
 			}
 			if got := <-it.ended; got != wants[i] {
-				t.Fatalf("parcel %d: %s, want %s", i, got, wants[i])
+				t.Fatalf("item %d: %s, want %s", i, got, wants[i])
 			}
 		}
 		checkGroups(t, l, p.groups)
@@ -104,60 +104,60 @@ func TestCombiner(t *testing.T) {
 	})
 }
 
-func checkGroups(t *rapid.T, l limits, groups [][]*parcel) {
-	seen := map[*parcel]bool{}
+func checkGroups(t *rapid.T, l limits, groups [][]*testItem) {
+	seen := map[*testItem]bool{}
 	last := map[int64]int{}
 	for _, g := range groups {
 		bytes, bonds := 0, map[int64]bool{}
 		for _, it := range g {
 			bytes += it.bytes
 			if it.bond != 0 && bonds[it.bond] {
-				t.Fatalf("two parcels of bond %d share a group", it.bond)
+				t.Fatalf("two items of bond %d share a group", it.bond)
 			}
 			bonds[it.bond] = true
 			if it.bond != 0 && !seen[it] {
 				if it.id < last[it.bond] {
-					t.Fatalf("parcel %d goes after %d of the same bond", it.id, last[it.bond])
+					t.Fatalf("item %d goes after %d of the same bond", it.id, last[it.bond])
 				}
 				last[it.bond] = it.id
 			}
 			seen[it] = true
 		}
 		if len(g) > l.items || len(g) > 1 && bytes > l.bytes {
-			t.Fatalf("a group of %d parcels and %d bytes", len(g), bytes)
+			t.Fatalf("a group of %d items and %d bytes", len(g), bytes)
 		}
 	}
 }
 
-// TestCombiner_Busy_Gathers what comes while a group is under way.
+// TestCombiner_Busy_Gathers: items that arrive while a group is running are sent together.
 func TestCombiner_Busy_Gathers(t *testing.T) {
 	t.Parallel()
-	p := &post{hold: make(chan struct{})}
-	c := newCombiner(limits{items: 100, bytes: 1000, outstanding: 1000}, p.send, refuseParcel)
+	p := &fakeDatabase{hold: make(chan struct{})}
+	c := newCombiner(limits{items: 100, bytes: 1000, outstanding: 1000}, p.send, refuseTestItem)
 	for i := range 50 {
-		if err := c.put(&parcel{id: i, ended: make(chan string, 1)}); err != nil {
+		if err := c.put(&testItem{id: i, ended: make(chan string, 1)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	close(p.hold)
 	c.close()
 	if n := len(p.groups); n > 2 {
-		t.Fatalf("%d groups, want the first parcel and then all others", n)
+		t.Fatalf("%d groups, want the first item and then all others", n)
 	}
 }
 
 func TestCombiner_Full_Rejects(t *testing.T) {
 	t.Parallel()
-	p := &post{hold: make(chan struct{})}
-	c := newCombiner(limits{items: 1, bytes: 1, outstanding: 3}, p.send, refuseParcel)
-	put := func() error { return c.put(&parcel{ended: make(chan string, 1)}) }
+	p := &fakeDatabase{hold: make(chan struct{})}
+	c := newCombiner(limits{items: 1, bytes: 1, outstanding: 3}, p.send, refuseTestItem)
+	put := func() error { return c.put(&testItem{ended: make(chan string, 1)}) }
 	for range 3 {
 		if err := put(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := put(); !errors.Is(err, errFull) {
-		t.Fatalf("a fourth parcel: %v", err)
+		t.Fatalf("a fourth item: %v", err)
 	}
 	close(p.hold)
 	c.close()

@@ -13,10 +13,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Commit writes a change under a lease and returns when its fate is known, or known to be unknown.
-// It shares a statement with the changes of other submitters. It takes no context: a fenced
-// statement is never cancelled, and its limits are the server's. The error explains every outcome
-// but Done, for the log.
+// Commit writes a change under a lease and returns when its outcome is known, or known to be
+// unknown. It shares a statement with the changes of other submitters. It takes no context: a
+// fenced statement is never cancelled, and its limits are the server's. The error explains every
+// outcome but Done, for the log.
 func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 	if change.Empty() {
 		return Done, nil
@@ -26,7 +26,7 @@ func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 	}
 	if lease.spent.Load() {
 		return Fenced, fmt.Errorf(
-			"store: commit for submitter %d: the lease with token %d was given up", lease.submitter,
+			"store: commit for submitter %d: the lease with token %d was lost", lease.submitter,
 			lease.token)
 	}
 	job := &commitJob{
@@ -77,14 +77,20 @@ func (j *commitJob) end(outcome Outcome, err error) {
 	close(j.ended)
 }
 
-// emptyCommit is roughly what a statement without changes takes on the wire: the heads of its
+// emptyCommit is the approximate wire size of a statement without changes: the headers of its
 // lists.
 const emptyCommit = 2 << 10
 
-// changeSize is roughly what a change takes on the wire: its fields with their lengths, and what is
-// large among them.
+// changeSize is the approximate wire size of a change: its fields with their lengths, and the large
+// values.
 func changeSize(c txn.Change) int {
-	const perChange, perWrite, perReceipt, perAttempt, perCommand = 160, 370, 80, 190, 40
+	const (
+		perChange  = 160
+		perWrite   = 370
+		perReceipt = 80
+		perAttempt = 190
+		perCommand = 40
+	)
 	n := perChange + len(c.StatusReason)
 	if c.Protect != nil {
 		n += len(c.Protect.Reason) + len(c.Protect.Evidence)
@@ -93,8 +99,7 @@ func changeSize(c txn.Change) int {
 		n += len(c.Unprotect.Reason)
 	}
 	for _, w := range c.Writes {
-		n += perWrite + len(w.Next.Reason) + len(
-			w.Next.LastError) + len(w.Next.LastErrorBase) +
+		n += perWrite + len(w.Next.Reason) + len(w.Next.LastError) + len(w.Next.LastErrorBase) +
 			blockBytes*(len(w.Next.Above)+len(w.Above))
 		if w.Next.Receipt != nil {
 			n += perReceipt
@@ -111,10 +116,10 @@ func changeSize(c txn.Change) int {
 
 // Reasons of outcomes that need no more words.
 var (
-	errFenced   = errors.New("the lease is not held any more")
-	errConflict = errors.New("the ledger is not what the change expects")
-	errContend  = errors.New("what the change needs stayed locked")
-	errNoAnswer = errors.New("the database did not answer for this change")
+	errFenced   = errors.New("the lease is no longer held")
+	errConflict = errors.New("the ledger differs from the expected state")
+	errContend  = errors.New("the rows of the change stayed locked")
+	errNoAnswer = errors.New("no outcome for this change in the reply")
 )
 
 // sendCommits sends a group as one statement and ends each job of it, unless the server refuses the
@@ -125,7 +130,7 @@ func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 		l = s.retryConn
 	}
 	var answers []db.CommitRow
-	fate, err := l.run(
+	result, err := l.run(
 		context.Background(),
 		s.watchdog(),
 		func(conn *pgx.Conn, q *db.Queries) (err error) {
@@ -134,20 +139,20 @@ func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 			return err
 		},
 	)
-	switch fate {
+	switch result {
 	case settled:
 		answerAll(group, answers)
 		return nil
 	case refused, again:
-		s.log.Debug("the database refused a fenced statement", "changes", len(group), "cause",
+		s.log.Debug("fenced statement refused", "changes", len(group), "cause",
 			describeError(err))
-		return &refusal{err: err, again: fate == again}
+		return &refusal{err: err, again: result == again}
 	}
 	outcome := Unsettled
-	if fate == nothing {
+	if result == nothing {
 		outcome = Unreached
 	}
-	s.log.Debug("a fenced statement failed", "changes", len(group), "outcome", outcome.String(),
+	s.log.Debug("fenced statement failed", "changes", len(group), "outcome", outcome.String(),
 		"cause", describeError(err))
 	why := describeError(err)
 	for _, job := range group {
@@ -196,9 +201,9 @@ func prepareCommit(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// planFenced has the server plan the fenced statement once for a connection, and meet every table
-// along a key. Statistics are no guide: the ledger may have been empty when the plan was made. What
-// is not a table is looked up by hashed sub-selects, which these settings leave alone.
+// planFenced makes the server plan the fenced statement once per connection, and read every table
+// along a key. Statistics do not help: the ledger may have been empty when the plan was made.
+// Arrays are looked up by hashed sub-selects, which these settings do not affect.
 func planFenced(cfg *pgx.ConnConfig) {
 	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	for _, path := range []string{"enable_seqscan", "enable_bitmapscan", "enable_hashjoin",

@@ -18,14 +18,13 @@ const (
 	settled commitOutcome = iota // it ran, and committed
 	// nothing of it was done, and trying it again elsewhere or later may help
 	nothing
-	refused // nothing of it was done, because of what it says
-	again   // nothing of it was done, because of what ran beside it
+	refused // nothing of it was done, because of its content
+	again   // nothing of it was done, because of concurrent statements
 	outcomeUnknown
 )
 
-// judge tells what became of a statement that is its own transaction. sent says whether a byte of
-// it left this process. The driver's own opinion on what is safe to retry is not asked: it has been
-// wrong.
+// judge returns the outcome of a statement that is its own transaction. sent is whether a byte of
+// it left this process. The driver's own opinion on safe retries is not used: it has been wrong.
 func judge(err error, sent bool) commitOutcome {
 	if err == nil {
 		return settled
@@ -35,7 +34,7 @@ func judge(err error, sent bool) commitOutcome {
 	case !ok && !sent:
 		return nothing
 	case !ok, pg.SeverityUnlocalized != "ERROR":
-		// FATAL and PANIC end the session, and say nothing of what it was doing
+		// FATAL and PANIC end the session, and do not report the outcome of its statement
 		return outcomeUnknown
 	}
 	switch class := pg.Code[:min(2, len(pg.Code))]; {
@@ -72,8 +71,8 @@ const (
 	notInThisState       = "55000" // raised by one that refuses it by force, too
 )
 
-// failed is the error of a caller's operation, in words of our own: what a driver or server says
-// may hold data and addresses. verb says what was tried.
+// failed returns the error of a caller's operation in our own words: texts of a driver or server
+// may hold data and addresses. verb names the operation.
 func (s *Store) failed(ctx context.Context, verb string, err error) error {
 	if err == nil {
 		return nil
@@ -105,7 +104,7 @@ func describeError(err error) error {
 		return fmt.Errorf("%w: the role in database.url lacks a right; %s", ErrSchema,
 			grantsRemedy("ROLE"))
 	case class == "22", class == "23", class == "54", class == "P0":
-		return fmt.Errorf("the database refuses it (SQLSTATE %s%s)", pg.Code, constraint(pg))
+		return fmt.Errorf("the database rejects the data (SQLSTATE %s%s)", pg.Code, constraint(pg))
 	}
 	switch pg.Code {
 	case wrongPassword, mayNotLogIn, noDatabase:
@@ -114,7 +113,7 @@ func describeError(err error) error {
 	return fmt.Errorf("%w: %s", ErrUnavailable, serverReason(pg))
 }
 
-// accessDenied is a reason to let nobody in.
+// accessDenied is a reason why the database rejects the login.
 type accessDenied string
 
 func (t accessDenied) Error() string        { return string(t) }
@@ -130,11 +129,11 @@ func constraint(pg *pgconn.PgError) string {
 func serverReason(pg *pgconn.PgError) string {
 	reasons := map[string]string{
 		wrongPassword: "the password is wrong", mayNotLogIn: "the user may not log in",
-		noDatabase: "there is no such database",
-		"53300":    "it has no connection left", "53100": "its disk is full",
+		noDatabase: "the database does not exist",
+		"53300":    "no connection is left", "53100": "the disk is full",
 		"57P01": "it is shutting down", "57P03": "it is starting up or shutting down",
-		"25006": "it is read-only, a standby perhaps", lockNotAvailable: "a lock was not to be " +
-			"had in time", queryCanceled: "it took too long",
+		"25006": "it is read-only, a standby perhaps", lockNotAvailable: "a lock was not " +
+			"available in time", queryCanceled: "it took too long",
 	}
 	if reason := reasons[pg.Code]; reason != "" {
 		return reason + " (SQLSTATE " + pg.Code + ")"
@@ -151,11 +150,11 @@ func netReason(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection is refused"
 	case errors.Is(err, fs.ErrNotExist):
-		return "there is no such socket"
+		return "the socket does not exist"
 	case errors.As(err, &dns):
-		return "its host name is not found"
+		return "the host name is not found"
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return "it does not answer in time"
+		return "no reply in time"
 	}
 	return "the connection is lost"
 }

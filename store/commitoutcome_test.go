@@ -42,7 +42,7 @@ func TestJudge(t *testing.T) {
 		{server("57P02"), true, outcomeUnknown},
 		{server("57P03"), true, outcomeUnknown},
 		{server("08006"), true, outcomeUnknown},
-		{server("40003"), true, outcomeUnknown}, // of class 40, and says so itself
+		{server("40003"), true, outcomeUnknown}, // of class 40, but of unknown outcome
 		{&pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "23505"}, true, outcomeUnknown},
 		{&pgconn.PgError{SeverityUnlocalized: "PANIC", Code: "40001"}, true, outcomeUnknown},
 		{&pgconn.PgError{Code: "40001"}, true, outcomeUnknown},
@@ -58,7 +58,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestErrors_HoldNoSecrets: whatever a driver or a server says, callers get words of ours.
+// TestErrors_HoldNoSecrets: callers never get the text of a driver or a server.
 func TestErrors_HoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret"
@@ -75,16 +75,16 @@ func TestErrors_HoldNoSecrets(t *testing.T) {
 		{context.Background(), fmt.Errorf("dial %s: %w", secret, syscall.ECONNREFUSED),
 			ErrUnavailable, "the connection is refused"},
 		{context.Background(), &net.DNSError{Name: secret}, ErrUnavailable,
-			"its host name is not found"},
+			"host name is not found"},
 		{context.Background(), errors.New(secret), ErrUnavailable, "the connection is lost"},
-		{context.Background(), errFull, ErrUnavailable, "too much waits"},
-		{context.Background(), context.DeadlineExceeded, ErrUnavailable, "does not answer in time"},
+		{context.Background(), errFull, ErrUnavailable, "too many pending"},
+		{context.Background(), context.DeadlineExceeded, ErrUnavailable, "no reply in time"},
 		{context.Background(), &pgconn.PgError{Code: "42P01", Message: secret}, ErrSchema,
 			"fencepost migrate up"},
 		{context.Background(), &pgconn.PgError{Code: "23514", Message: secret, Detail: secret,
 			ConstraintName: "c1"}, nil, "SQLSTATE 23514, constraint c1"},
 		{context.Background(), &pgconn.PgError{Code: "53300", Message: secret}, ErrUnavailable,
-			"no connection left"},
+			"no connection is left"},
 		{context.Background(), &pgconn.PgError{Code: "99999", Message: secret}, ErrUnavailable,
 			"SQLSTATE 99999"},
 		{ended, errors.New(secret), gone, "the caller is gone"},

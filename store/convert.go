@@ -55,7 +55,7 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 	return tx, nil
 }
 
-// toStatus makes of a row what changes with each move.
+// toStatus returns the fields of a row that change with each move.
 func toStatus(r db.ManagedTx) (txn.Status, error) {
 	receipt, err := toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess,
 		r.ReceiptGasUsed, r.ReceiptGasPrice)

@@ -16,69 +16,71 @@ import (
 // maxCreateBytes bounds a grouped insert: the largest batch that the API takes goes as one.
 const maxCreateBytes = 5 << 20
 
-// maxHeldCreates bounds what a node holds of new transactions that are on their way, in bytes: a
-// database that is slow must not fill its memory.
+// maxHeldCreates bounds the bytes of new transactions that a node holds in memory: a slow database
+// must not fill it.
 const maxHeldCreates = 64 << 20
 
 // createsPerChange is how many transactions a grouped insert holds for each change that a fenced
 // statement may hold: it is far lighter.
 const createsPerChange = 4
 
-// CreateTx queues a transaction, or finds the one that was queued under its request id: created
-// tells which. It shares a statement with whatever else is created on this node at the moment.
+// CreateTx queues a transaction, or finds the one that was queued under its request id; created
+// reports which. It shares a statement with the other transactions that are created on this node at
+// the moment.
 //
-// Errors: ErrKeyReused when the request id stands for another payload, ErrPaused and ErrProtected
-// when the submitter takes no new transactions, ErrSubmitterNotFound, a QueueFullError, ErrBusy
-// when the node holds as much on its way as it may, and ErrUnavailable; after the last three a call
-// with the same request id is safe, and finds what was queued.
+// Errors: ErrKeyReused when the request id belongs to another payload, ErrPaused and ErrProtected
+// when the submitter accepts no new transactions, ErrSubmitterNotFound, a QueueFullError, ErrBusy
+// when the node has too many pending creates, and ErrUnavailable. After the last three a call with
+// the same request id is safe, and finds the queued transaction.
 func (s *Store) CreateTx(ctx context.Context,
 	intent Intent) (info TxInfo, created bool, err error) {
-	fate := s.CreateTxs(ctx, []Intent{intent})[0]
-	return fate.Info, fate.Created, fate.Err
+	result := s.CreateTxs(ctx, []Intent{intent})[0]
+	return result.Info, result.Created, result.Err
 }
 
-// Created is what became of an intent; see CreateTx.
+// Created is the outcome of an intent; see CreateTx.
 type Created struct {
 	Info    TxInfo
 	Created bool
 	Err     error
 }
 
-// CreateTxs is CreateTx for many at once: they have a fate each, in their order, share their
+// CreateTxs is CreateTx for many at once: they have a result each, in their order, share their
 // statements, and are queued in their order. Of two with the same request id the first is queued.
 func (s *Store) CreateTxs(ctx context.Context, intents []Intent) []Created {
-	fates, jobs := make([]Created, len(intents)), make([]createJob, len(intents))
+	results, jobs := make([]Created, len(intents)), make([]createJob, len(intents))
 	call := &createCall{ended: make(chan struct{})}
 	put := make([]*createJob, 0, len(intents))
 	for i := range intents {
 		job := &jobs[i]
-		job.intent, job.info, job.call = intents[i], &fates[i].Info, call
-		if fates[i].Err = s.begin(job); fates[i].Err == nil {
+		job.intent, job.call = intents[i], call
+		job.info = &results[i].Info
+		if results[i].Err = s.begin(job); results[i].Err == nil {
 			put = append(put, job)
 		}
 	}
 	if len(put) == 0 {
-		return fates
+		return results
 	}
 	call.left.Store(int64(len(put)))
 	if refused := s.creates.put(put...); refused != nil {
-		for i := range fates {
-			if fates[i].Err == nil {
-				fates[i].Err = s.notPut(ctx, &jobs[i], refused)
+		for i := range results {
+			if results[i].Err == nil {
+				results[i].Err = s.notPut(ctx, &jobs[i], refused)
 			}
 		}
-		return fates
+		return results
 	}
 	select {
 	case <-call.ended:
 	case <-ctx.Done():
-		fates = leave(ctx, fates, jobs)
+		results = leave(ctx, results, jobs)
 	}
-	s.settleCreates(fates, jobs)
-	return fates
+	s.settleCreates(results, jobs)
+	return results
 }
 
-// notPut says why a job was not put.
+// notPut returns the reason why a job was not accepted.
 func (s *Store) notPut(ctx context.Context, job *createJob, refused error) error {
 	if errors.Is(refused, errFull) {
 		return fmt.Errorf("store: %s: %w", job.intent.verb(), ErrBusy)
@@ -86,14 +88,14 @@ func (s *Store) notPut(ctx context.Context, job *createJob, refused error) error
 	return s.failed(ctx, job.intent.verb(), refused)
 }
 
-// leave is for a caller who does not wait longer: a copy of the fates that are certain by now, as
-// the jobs that are left go on and write theirs. Such a transaction may well be created: its
-// request id tells.
-func leave(ctx context.Context, fates []Created, jobs []createJob) []Created {
-	left := make([]Created, len(fates))
+// leave returns a copy of the results that are certain by now, for a caller that does not wait
+// longer: the other jobs continue and write theirs. Their transactions may be created; the request
+// id shows it.
+func leave(ctx context.Context, results []Created, jobs []createJob) []Created {
+	left := make([]Created, len(results))
 	for i := range jobs {
-		if fates[i].Err != nil || jobs[i].over.Load() {
-			left[i] = fates[i]
+		if results[i].Err != nil || jobs[i].over.Load() {
+			left[i] = results[i]
 			continue
 		}
 		left[i].Err = fmt.Errorf("store: %s: %w", jobs[i].intent.verb(), context.Cause(ctx))
@@ -101,18 +103,18 @@ func leave(ctx context.Context, fates []Created, jobs []createJob) []Created {
 	return left
 }
 
-// settleCreates completes the fates of jobs that have ended, and wakes who is to see what they
-// queued.
-func (s *Store) settleCreates(fates []Created, jobs []createJob) {
+// settleCreates completes the results of jobs that have ended, and wakes the owners and readers of
+// their transactions.
+func (s *Store) settleCreates(results []Created, jobs []createJob) {
 	woken := map[txn.SubmitterID]bool{}
 	for i := range jobs {
 		job := &jobs[i]
 		switch {
-		case fates[i].Err != nil:
+		case results[i].Err != nil:
 		case job.err != nil:
-			fates[i].Err = fmt.Errorf("store: %s: %w", job.intent.verb(), job.err)
+			results[i].Err = fmt.Errorf("store: %s: %w", job.intent.verb(), job.err)
 		default:
-			if fates[i].Created = job.created; job.created {
+			if results[i].Created = job.created; job.created {
 				woken[job.intent.Submitter] = true
 			}
 		}
@@ -166,11 +168,11 @@ func (j *createJob) size() int {
 
 func (j *createJob) key() int64 { return 0 }
 
-// end tells who waits that nothing changes any more.
+// end signals that nothing changes any more.
 func (j *createJob) end() {
 	if j.over.Swap(true) {
 		panic(
-			// its caller would be told of another one as created
+			// its caller would get another transaction as created
 			"store: a transaction was created twice")
 	}
 	if j.call.left.Add(-1) == 0 {
@@ -204,8 +206,7 @@ func (j *createJob) found(winner TxInfo) {
 	if winner.RequestHash != j.hash {
 		j.fail(
 			fmt.Errorf(
-				"%w: it stands for transaction %s; use a request_id of its own for each "+
-					"transaction",
+				"%w: it belongs to transaction %s; use a new request_id for each transaction",
 				ErrKeyReused, winner.ID),
 		)
 		return
@@ -215,9 +216,9 @@ func (j *createJob) found(winner TxInfo) {
 	j.end()
 }
 
-// sendCreates inserts those of a group that have a place in their queues, with one statement.
-// Whatever did not go in, for want of a place too, is then looked for by a new one, which sees who
-// won.
+// sendCreates inserts the jobs of a group that have a place in their queues, with one statement. A
+// new statement, which sees the winners, then looks up the jobs that were not inserted, also those
+// without a place.
 func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*readLimit)
 	defer cancel()
@@ -226,9 +227,9 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	if len(group) == 0 {
 		return nil
 	}
-	seated, err := s.seat(ctx, group)
-	if err == nil && 0 < len(seated) && len(seated) < len(group) {
-		seated, group, err = s.seatNew(ctx, group, seated)
+	reserved, err := s.reserve(ctx, group)
+	if err == nil && 0 < len(reserved) && len(reserved) < len(group) {
+		reserved, group, err = s.reserveNew(ctx, group, reserved)
 	}
 	if why := refusalOf(err); why != nil {
 		return why
@@ -237,8 +238,8 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 		failAll(group, describeError(err))
 		return nil
 	}
-	why := s.insertCreates(ctx, group, seated)
-	s.quota.settle(seated,
+	why := s.insertCreates(ctx, group, reserved)
+	s.quota.settle(reserved,
 		func(job *createJob) bool {
 			return why == nil &&
 				(job.created || errors.Is(job.err, ErrUnavailable))
@@ -246,37 +247,37 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	return why
 }
 
-// seatNew answers those of a group who repeat what is in the ledger: they need no place, and there
-// is none for everybody. The rest are seated anew.
-func (s *Store) seatNew(ctx context.Context,
-	group, seated []*createJob) (again, left []*createJob, err error) {
-	s.quota.settle(seated, func(*createJob) bool { return false })
+// reserveNew answers the jobs of a group that repeat a transaction of the ledger: they need no
+// place, and there is not enough room for all. The rest get places again.
+func (s *Store) reserveNew(ctx context.Context,
+	group, reserved []*createJob) (again, left []*createJob, err error) {
+	s.quota.settle(reserved, func(*createJob) bool { return false })
 	if left, err = s.findRepeats(ctx, group); err != nil {
 		return nil, group, err
 	}
-	again, err = s.seat(ctx, left)
+	again, err = s.reserve(ctx, left)
 	return again, left, err
 }
 
-func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *refusal {
-	if len(seated) == 0 {
+func (s *Store) insertCreates(ctx context.Context, group, reserved []*createJob) *refusal {
+	if len(reserved) == 0 {
 		return s.findCreated(ctx, group)
 	}
 	names := map[txn.SubmitterID]string{}
-	for _, job := range seated {
+	for _, job := range reserved {
 		names[job.intent.Submitter] = ""
 	}
-	rows, err := s.insertNamed(ctx, names, seated)
-	if fate := judge(err, true); fate == nothing ||
+	rows, err := s.insertNamed(ctx, names, reserved)
+	if result := judge(err, true); result == nothing ||
 		// a connection that broke while idle, mostly; the keys make a second time safe
-		fate == outcomeUnknown {
-		rows, err = s.insertNamed(ctx, names, seated)
+		result == outcomeUnknown {
+		rows, err = s.insertNamed(ctx, names, reserved)
 	}
 	if why := refusalOf(err); why != nil {
 		return why
 	}
 	if err != nil {
-		s.log.Debug("transactions could not be inserted", "transactions", len(group), "cause",
+		s.log.Debug("insert of transactions failed", "transactions", len(group), "cause",
 			describeError(err))
 		failAll(group, describeError(err))
 		return nil
@@ -301,33 +302,33 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 	return nil
 }
 
-// insertNamed also finds out what the submitters are called, before anything is inserted.
+// insertNamed also reads the names of the submitters, before anything is inserted.
 func (s *Store) insertNamed(ctx context.Context, names map[txn.SubmitterID]string,
-	seated []*createJob) ([]db.InsertTxsRow, error) {
+	reserved []*createJob) ([]db.InsertTxsRow, error) {
 	if err := s.names(ctx, s.read(), names); err != nil {
 		return nil, err
 	}
-	return s.insert(ctx, seated)
+	return s.insert(ctx, reserved)
 }
 
-// emptyInsert is roughly what the statement takes on the wire without any: the heads of its lists.
+// emptyInsert is the approximate wire size of the statement without rows: the headers of its lists.
 const emptyInsert = 512
 
 // insert sends the statement, with room for all that its callers want queued.
-func (s *Store) insert(ctx context.Context, seated []*createJob) ([]db.InsertTxsRow, error) {
+func (s *Store) insert(ctx context.Context, reserved []*createJob) ([]db.InsertTxsRow, error) {
 	conn, err := s.api.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Release()
-	expect(conn.Conn(), emptyInsert+sizeOf(seated))
-	return db.New(conn).InsertTxs(ctx, insertParams(seated))
+	expect(conn.Conn(), emptyInsert+sizeOf(reserved))
+	return db.New(conn).InsertTxs(ctx, insertParams(reserved))
 }
 
-// refusalOf is what the database has refused, if that is what an error says.
+// refusalOf returns the refusal that an error of the database reports, or nil.
 func refusalOf(err error) *refusal {
-	if fate := judge(err, true); fate == refused || fate == again {
-		return &refusal{err: err, again: fate == again}
+	if result := judge(err, true); result == refused || result == again {
+		return &refusal{err: err, again: result == again}
 	}
 	return nil
 }
@@ -342,7 +343,7 @@ func failAll(group []*createJob, err error) {
 }
 
 // findCreated ends jobs whose row was not inserted: with the transaction that has their key, or
-// with the reason why there is none. What is refused ends none of them.
+// with the reason why there is none. If the database refuses the statement, it ends none of them.
 func (s *Store) findCreated(ctx context.Context, group []*createJob) *refusal {
 	left, err := s.findRepeats(ctx, group)
 	if why := refusalOf(err); why != nil {
@@ -419,7 +420,7 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 			job.fail(job.full)
 		default:
 			job.fail(
-				fmt.Errorf("%w: the submitter changed at this moment; try again", ErrUnavailable))
+				fmt.Errorf("%w: the submitter changed at the same time; try again", ErrUnavailable))
 		}
 	}
 }

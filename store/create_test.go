@@ -106,7 +106,7 @@ func TestCreateTx_KeysInOtherOrder_NoDeadlock(t *testing.T) {
 	if rows := value[int](k, "SELECT count(*) FROM managed_tx"); rows != 40 {
 		t.Fatalf("%d rows, want 40", rows)
 	}
-	// What makes it so: a statement inserts its keys in their order, whatever order they came in.
+	// A statement inserts its keys in their order, independent of the order of arrival.
 	jobs := make([]*createJob, 3)
 	for i, request := range []string{"z", "x", "y"} {
 		jobs[i] = &createJob{
@@ -125,9 +125,9 @@ func TestCreateTx_KeysInOtherOrder_NoDeadlock(t *testing.T) {
 		"managed_tx WHERE request_id IN ('x', 'y', 'z')"); order != "xyz" {
 		t.Fatalf("x, y and z were inserted as %s", order)
 	}
-	if z, x, y := jobs[0].info.QueueSeq, jobs[1].info.QueueSeq, jobs[2].info.QueueSeq; z > x ||
-		x > y {
-		t.Fatalf("z, x and y, asked for in this order, are queued as %d, %d and %d", z, x, y)
+	z, x := jobs[0].info.QueueSeq, jobs[1].info.QueueSeq
+	if y := jobs[2].info.QueueSeq; z > x || x > y {
+		t.Fatalf("z, x and y, requested in this order, are queued as %d, %d and %d", z, x, y)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestCreateTx_Invalid_Refused(t *testing.T) {
 		text   string
 	}{
 		"another payload": {Intent{Submitter: id, RequestID: "taken",
-			Payload: payload("other")}, ErrKeyReused, "it stands for transaction"},
+			Payload: payload("other")}, ErrKeyReused, "it belongs to transaction"},
 		"no such submitter": {Intent{Submitter: 4711, RequestID: "r"}, ErrSubmitterNotFound,
 			"submitter 4711"},
 		"a key without text": {Intent{Submitter: id, RequestID: ""}, nil,
@@ -216,8 +216,8 @@ func TestCreateTxs_OneBad_OthersCreated(t *testing.T) {
 	}
 }
 
-// TestCreateTx_CallerGone_StillCreated is told of each transaction what is certain by then, and
-// what goes on behind its back changes none of it.
+// TestCreateTx_CallerGone_StillCreated returns the results that are certain when the caller leaves;
+// jobs that continue do not change them.
 func TestCreateTx_CallerGone_StillCreated(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -246,26 +246,26 @@ func TestCreateTx_CallerGone_StillCreated(t *testing.T) {
 	k.waiting(s, "api")
 	why := errors.New("it has no time")
 	cancel(why)
-	fates := <-done
+	results := <-done
 	k.must(session.Commit(k.ctx))
 	s.Close()
-	for i, fate := range fates {
-		switch left := errors.Is(fate.Err, why); {
+	for i, result := range results {
+		switch left := errors.Is(result.Err, why); {
 		case i == 1:
-			if fate.Err == nil || left {
-				t.Errorf("what cannot be: %v", fate.Err)
+			if result.Err == nil || left {
+				t.Errorf("what cannot be: %v", result.Err)
 			}
 		case left:
-			if fate.Created || fate.Info.ID != (txn.TxID{}) {
-				t.Errorf("call %d is left, and yet %+v", i, fate)
+			if result.Created || result.Info.ID != (txn.TxID{}) {
+				t.Errorf("call %d is left, and yet %+v", i, result)
 			}
-		case fate.Err != nil || !fate.Created || fate.Info.RequestID != intents[i].RequestID:
-			t.Errorf("call %d: %+v", i, fate)
+		case result.Err != nil || !result.Created || result.Info.RequestID != intents[i].RequestID:
+			t.Errorf("call %d: %+v", i, result)
 		}
 	}
-	if fates[0].Err != nil || !errors.Is(fates[5].Err, why) || !errors.Is(fates[6].Err, why) {
-		t.Errorf("the first group was there, the second was not: %v, %v, %v", fates[0].Err,
-			fates[5].Err, fates[6].Err)
+	if results[0].Err != nil || !errors.Is(results[5].Err, why) || !errors.Is(results[6].Err, why) {
+		t.Errorf("the first group was there, the second was not: %v, %v, %v", results[0].Err,
+			results[5].Err, results[6].Err)
 	}
 	if n := value[int](k, "SELECT count(*) FROM managed_tx"); n != 6 {
 		t.Errorf("%d transactions, want 6", n)

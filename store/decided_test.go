@@ -8,8 +8,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// log is what is recorded of a submitter, oldest first: kind, action, protection, reason and
-// operator.
+// log is the record of a submitter, oldest first: kind, action, protection, reason and operator.
 func (k *kit) log(s *Store, id txn.SubmitterID) (list []string) {
 	k.t.Helper()
 	commands, err := s.Commands(k.ctx, id, 0, 100)
@@ -34,8 +33,8 @@ func (k *kit) ask(s *Store, id txn.SubmitterID, ask Ask) []txn.CommandResult {
 	return []txn.CommandResult{{ID: command, Result: txn.Applied}}
 }
 
-// TestCommit_OwnerPauses_CommandRecorded beside what it was asked for, once each, and with the
-// commit that does it alone.
+// TestCommit_OwnerPauses_CommandRecorded records the owner's own decision next to requested ones,
+// once, and only with the commit that applies it.
 func TestCommit_OwnerPauses_CommandRecorded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -101,8 +100,8 @@ func TestCommit_OwnerPauses_CommandRecorded(t *testing.T) {
 	}
 }
 
-// TestSubmitter_Paused_ReportsWhy: the policy's pause is told before anybody's, and none of before
-// it was last resumed.
+// TestSubmitter_Paused_ReportsWhy: the pause of the policy is reported before an operator's, and no
+// pause from before the last resume.
 func TestSubmitter_Paused_ReportsWhy(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

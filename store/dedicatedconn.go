@@ -29,7 +29,8 @@ type dedicatedConn struct {
 }
 
 // idleLimit is how long a connection may have done nothing and still be trusted. A server that went
-// away meanwhile would leave the fate of the next statement unknown, although it never got there.
+// away meanwhile would leave the outcome of the next statement unknown, although it never got
+// there.
 const idleLimit = time.Second
 
 // ageLimit ends a connection together with the plans that it keeps: they were made for the ledger
@@ -41,9 +42,9 @@ func newDedicatedConn(s *Store, cfg *pgx.ConnConfig,
 	return &dedicatedConn{s: s, cfg: cfg, prepare: prepare, mu: make(turn, 1)}
 }
 
-// run carries out statements and tells their fate. ctx bounds waiting for others, connecting, and
-// the statements too unless they ignore it. A watchdog closes the connection when nothing has come
-// back for longer than the server itself allows.
+// run executes statements and returns their outcome. ctx bounds waiting for others, connecting, and
+// the statements unless they ignore it. A watchdog closes the connection when no reply has arrived
+// for longer than the server itself allows.
 func (l *dedicatedConn) run(ctx context.Context, limit time.Duration,
 	statement func(*pgx.Conn, *db.Queries) error) (commitOutcome, error) {
 	if err := l.mu.LockUntil(ctx); err != nil {
@@ -59,11 +60,11 @@ func (l *dedicatedConn) run(ctx context.Context, limit time.Duration,
 	err = statement(conn, db.New(conn))
 	unwatch()
 	l.used = l.s.clock.Now()
-	fate := judge(err, l.wire.written.Load() != before)
-	if fate == nothing || fate == outcomeUnknown || conn.IsClosed() {
+	outcome := judge(err, l.wire.written.Load() != before)
+	if outcome == nothing || outcome == outcomeUnknown || conn.IsClosed() {
 		l.drop()
 	}
-	return fate, err
+	return outcome, err
 }
 
 func (l *dedicatedConn) connected(ctx context.Context) (*pgx.Conn, error) {
@@ -102,7 +103,7 @@ func (l *dedicatedConn) connected(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// alive tells whether the connection that is there, if one is, can be used.
+// alive reports whether there is a usable connection.
 func (l *dedicatedConn) alive(ctx context.Context) bool {
 	if l.conn == nil || l.conn.IsClosed() {
 		return false
@@ -127,7 +128,7 @@ func (l *dedicatedConn) watch(w *wire, limit time.Duration) (unwatch func()) {
 	watching.Go(func() {
 		select {
 		case <-timer.C:
-			l.s.log.Warn("the database gave no answer in time; its connection is given up", "limit",
+			l.s.log.Warn("database reply timed out; connection closed", "limit",
 				limit)
 			_ = w.Close() // the read that waits for the answer reports it
 		case <-done:
@@ -145,7 +146,7 @@ func (l *dedicatedConn) drop() {
 	if l.conn == nil {
 		return
 	}
-	_ = l.wire.Close() // what it says does not matter any more
+	_ = l.wire.Close() // its error does not matter any more
 	_ = l.conn.Close(context.Background())
 	l.conn = nil
 }
@@ -155,12 +156,13 @@ func (l *dedicatedConn) close() {
 	defer l.mu.Unlock()
 	l.closed = true
 	if l.conn != nil {
-		_ = l.conn.Close(context.Background()) // says goodbye, so that the server logs no error
+		// ends the session properly, so that the server logs no error
+		_ = l.conn.Close(context.Background())
 		l.conn = nil
 	}
 }
 
-// turn is a mutex for which one need not wait longer than a context lasts. It holds one element
+// turn is a mutex with a bounded wait: the context of LockUntil. It holds one element
 // while it is locked.
 type turn chan struct{}
 
@@ -195,8 +197,8 @@ func wireUnder(conn *pgx.Conn) *wire {
 	return under.(*wire)
 }
 
-// newWire wraps a connection whose socket takes a whole group in one go. A process that stops in
-// the middle of a write keeps what the server has begun.
+// newWire wraps a connection whose socket accepts a whole group in one write. If a process stops in
+// the middle of a write, the server keeps the statement that it has begun.
 func newWire(conn net.Conn, group int) *wire {
 	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
 		_ = sized.SetWriteBuffer(2 * group) // as far as the system allows
@@ -204,7 +206,7 @@ func newWire(conn net.Conn, group int) *wire {
 	return &wire{Conn: conn}
 }
 
-// Write counts what the system took. Nobody asks while a write is under way.
+// Write counts the bytes that the system accepted. The count is not read while a write is running.
 func (w *wire) Write(b []byte) (int, error) {
 	n, err := w.Conn.Write(b)
 	w.written.Add(int64(n))

@@ -20,7 +20,8 @@ func TestDedicatedConn_ContextEnds_StopsWaiting(t *testing.T) {
 	k := newKit(t)
 	s := k.open("a")
 	_, lease := k.owned(s, "alice")
-	inside, free, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	inside, free := make(chan struct{}), make(chan struct{})
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_, _ = s.renew.run(k.ctx, time.Minute,
@@ -74,7 +75,7 @@ func TestDedicatedConn_WrittenBytes_CountedOnOwnSocket(t *testing.T) {
 	k.must(err)
 	close(late)
 	<-made
-	for range 50 { // statements, so that what became of the late dial is there for some of them
+	for range 50 { // statements, so that the late dial affects some of them
 		before := s.commitConn.wire.written.Load()
 		_, err := s.commitConn.run(k.ctx, time.Minute, func(conn *pgx.Conn, _ *db.Queries) error {
 			_, err := conn.Exec(k.ctx, "SELECT 1")

@@ -9,9 +9,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestEachRows_MatchGeneratedQuery: parameters and columns of each.go are written by hand, in the
-// order of those that are generated; and what a row points to is not that of the next one.
-func TestEachRows_MatchGeneratedQuery(t *testing.T) {
+// TestEach_GeneratedQuery_SameRows: parameters and columns of each.go are written by hand, in the
+// generated order; and rows must not share memory.
+func TestEach_GeneratedQuery_SameRows(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

@@ -73,18 +73,19 @@ const none = -1
 
 func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	c := job.change
-	take, expect, init := int64(none), int64(none), int64(none)
+	take, init := int64(none), int64(none)
+	expect, unprotect := int64(none), int64(none)
+	chainNonce := int64(none)
 	u := txn.Unprotection{}
-	unprotect := int64(none)
 	var initBlock int64
 	var initHash []byte
 	var reason, evidence string
-	chainNonce := int64(none)
 	if c.Take != nil {
 		take = int64(c.Take.Nonce)
 	}
 	if c.Protect != nil {
-		expect, reason, evidence = int64(c.Protect.Expect), c.Protect.Reason, c.Protect.Evidence
+		expect = int64(c.Protect.Expect)
+		reason, evidence = c.Protect.Reason, c.Protect.Evidence
 		if seen := c.Protect.ChainNonce; seen != nil {
 			chainNonce = int64(*seen)
 		}
@@ -93,7 +94,8 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 		u, unprotect = *c.Unprotect, int64(c.Unprotect.Expect)
 	}
 	if c.Init != nil {
-		init, initBlock, initHash = int64(c.Init.Nonce), int64(c.Init.Block), c.Init.BlockHash[:]
+		init = int64(c.Init.Nonce)
+		initBlock, initHash = int64(c.Init.Block), c.Init.BlockHash[:]
 	}
 	p.ChangeNo = append(p.ChangeNo, no)
 	p.SubmitterID = append(p.SubmitterID, int32(job.lease.submitter))

@@ -6,8 +6,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What ended as never run says where, until its end is taken back; and it is read with what a reorg
-// could still reach.
+// A transaction that became final as not executed has the block, until that is taken back; and it
+// is read with the transactions that a reorg could reach.
 func TestRecentFinals_NeverExecuted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -46,7 +46,7 @@ func TestRecentFinals_NeverExecuted(t *testing.T) {
 			t.Errorf("%d blocks deep: %d, of which %d have ended, want %v", depth, n, ended, want)
 		}
 	}
-	// The chain goes on: it is long ago.
+	// The chain has moved on: the block is out of reach.
 	k.exec(
 		"UPDATE managed_tx SET receipt_block = 100 WHERE submitter_id = $1 AND receipt_block = 60",
 		int32(id))

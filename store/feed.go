@@ -53,8 +53,8 @@ func (s *Store) EventsSinceOf(ctx context.Context, since, until string, after Ev
 
 func (f Feed) queries() *db.Queries { return db.New(f.pool) }
 
-// Head returns the present end of the feed. It stays where it was while there are no events above
-// it. A new one is returned only once all that it sees has outlived the next crash: see Settle in
+// Head returns the current end of the feed. It stays the same while there are no newer events. A new
+// one is returned only once everything in it survives a crash: see Settle in
 // queries/open/event.sql.
 func (f Feed) Head(ctx context.Context) (Head, error) {
 	const verb = "read the head of the feed"
@@ -131,8 +131,8 @@ func (f Feed) name(ctx context.Context, events []EventInfo) error {
 	return err
 }
 
-// EventsSinceOf is EventsSince of some transactions, without labels. A page costs what these have,
-// and nothing of what else is in the feed.
+// EventsSinceOf is EventsSince of the given transactions, without labels. A page costs only their
+// events, not the rest of the feed.
 func (f Feed) EventsSinceOf(ctx context.Context, since, until string, after EventKey,
 	ids []txn.TxID, limit int) ([]EventInfo, error) {
 	if after.Xid == "" {

@@ -29,7 +29,7 @@ func (k *kit) crash(restart func() error) {
 	k.eventually("the server answers", func() bool { return k.db.Pool.Ping(k.ctx) == nil })
 }
 
-// since counts the events of one transaction that a reader gets who goes on from a snapshot.
+// since counts the events of one transaction that a reader gets after a snapshot.
 func (k *kit) since(s *Store, snapshot string, tx txn.TxID) (n int) {
 	k.t.Helper()
 	_, head, err := s.FeedHead(k.ctx)
@@ -44,13 +44,12 @@ func (k *kit) since(s *Store, snapshot string, tx txn.TxID) (n int) {
 	return n
 }
 
-// TestFeed_DatabaseCrash_NoEventLost: a crash of PostgreSQL gives out again the numbers of
-// transactions whose end was not on disk. What runs under them then is new to whoever resumes from
-// a head of before, and would be old to a snapshot that was not settled.
+// TestFeed_DatabaseCrash_NoEventLost: after a crash PostgreSQL reuses the numbers of transactions
+// whose end was not on disk. Events under these numbers are new to a reader that resumes from an
+// older head, and would be old to a snapshot that was not settled.
 func TestFeed_DatabaseCrash_NoEventLost(t *testing.T) {
 	t.Parallel()
-	// Nothing but a commit, or what settles, brings an end to the disk: the server's own writer of
-	// the log sleeps.
+	// Only a commit or Settle writes to the disk: the server's own WAL writer sleeps.
 	pg := startServer(
 		t,
 		"",
@@ -81,7 +80,8 @@ func TestFeed_DatabaseCrash_NoEventLost(t *testing.T) {
 				round, settled, n)
 		}
 
-		// It takes nothing to settle what the last transaction has settled that told an event.
+		// Nothing is needed to settle a snapshot that the last transaction with an event has
+		// settled.
 		k.burn()
 		k.queue(k.open("d"), id, fmt.Sprint("last ", round))
 		const next = "SELECT pg_snapshot_xmax(pg_current_snapshot())::TEXT"
@@ -100,7 +100,7 @@ func TestFeed_DatabaseCrash_NoEventLost(t *testing.T) {
 				round, settled, n)
 		}
 
-		// And this is what it guards against.
+		// This is the failure that Settle prevents.
 		k.burn()
 		unsettled := value[string](k, "SELECT pg_current_snapshot()::TEXT")
 		k.crash(restart)

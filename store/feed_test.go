@@ -32,7 +32,7 @@ func (k *kit) follow(s *Store, limit int) *follower {
 	return &follower{kit: k, s: s, limit: limit, token: at.String()}
 }
 
-// read goes on to the present head.
+// read continues to the current head.
 func (f *follower) read() {
 	f.t.Helper()
 	_, head, err := f.s.FeedHead(f.ctx)
@@ -50,13 +50,14 @@ func (f *follower) read() {
 			p.After = events[len(events)-1].Key()
 		}
 		if more = len(events) == f.limit; !more {
-			p.Seen, p.Until, p.After = p.Until, "", EventKey{}
+			p.Seen, p.Until = p.Until, ""
+			p.After = EventKey{}
 		}
 		f.token = p.String()
 	}
 }
 
-// once checks that every event was seen once, and those of a transaction in order.
+// once checks that every event was seen once, and the events of a transaction in order.
 func (f *follower) once() {
 	f.t.Helper()
 	next := map[txn.TxID]int64{}
@@ -106,7 +107,7 @@ func TestFeed_CommitsOutOfOrder_NoEventLost(t *testing.T) {
 		t.Fatalf("seen %+v", f.seen)
 	}
 	f.once()
-	// What commits after a head was taken belongs to the next look, also when this one comes late.
+	// Events that commit after a head was taken belong to the next read, however late it comes.
 	p, err := ParsePosition(f.token)
 	k.must(err)
 	_, head, err := s.FeedHead(k.ctx)
@@ -165,15 +166,17 @@ func TestFeed_ManyWriters_NoEventLost(t *testing.T) {
 	}
 }
 
-// TestFeed_Plan_UsesIndex: however long the feed is, a look at its end must not read it all.
+// TestFeed_Plan_UsesIndex: reading the end of a long feed must not read all of it.
 func TestFeed_Plan_UsesIndex(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
 	id := k.submitter(s, "alice")
 	k.exec(
-		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-		SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM generate_series(1, 20000)`,
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+		                      message)
+		SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', ''
+		  FROM generate_series(1, 20000)`,
 		id,
 	)
 	k.exec("ANALYZE tx_event")

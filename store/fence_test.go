@@ -73,20 +73,20 @@ func (m mutant) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comma
 	return m.Tx.Exec(ctx, sql, args...)
 }
 
-// duel is an owner with a transaction that was opened by hand, and a node that wants its lease.
-type duel struct {
+// twoNodes is an owner with a transaction that was opened by hand, and a node that wants its lease.
+type twoNodes struct {
 	*kit
-	old, heir *Store
-	id        txn.SubmitterID
-	lease     *Lease
-	tx        txn.Tx // queued
-	open      pgx.Tx // the old owner's
-	m         mutation
+	old, successor *Store
+	id             txn.SubmitterID
+	lease          *Lease
+	tx             txn.Tx // queued
+	open           pgx.Tx // the old owner's
+	m              mutation
 }
 
-func newDuel(t *testing.T, m mutation, opts ...dbtest.Option) *duel {
-	d := &duel{kit: newKit(t, opts...), m: m}
-	d.old, d.heir = d.kit.open("old"), d.kit.open("heir")
+func newTwoNodes(t *testing.T, m mutation, opts ...dbtest.Option) *twoNodes {
+	d := &twoNodes{kit: newKit(t, opts...), m: m}
+	d.old, d.successor = d.kit.open("old"), d.kit.open("successor")
 	if m.index {
 		d.exec("ALTER TABLE submitter_lease DROP CONSTRAINT submitter_lease_fence")
 	}
@@ -100,7 +100,7 @@ func newDuel(t *testing.T, m mutation, opts ...dbtest.Option) *duel {
 }
 
 // write sends the old owner's change within its open transaction.
-func (d *duel) write() (string, error) {
+func (d *twoNodes) write() (string, error) {
 	job := &commitJob{lease: d.lease, change: take(d.tx, 0)}
 	rows, err := db.New(mutant{d.open, d.t, d.m.text}).Commit(d.ctx,
 		commitParams(d.old.cfg.Node, []*commitJob{job}))
@@ -111,7 +111,7 @@ func (d *duel) write() (string, error) {
 }
 
 // takeOver starts the takeover and returns once it either waits or is through.
-func (d *duel) takeOver() <-chan *Lease {
+func (d *twoNodes) takeOver() <-chan *Lease {
 	d.t.Helper()
 	d.lapse(d.id)
 	taken := make(chan *Lease, 1)
@@ -131,43 +131,52 @@ func (d *duel) takeOver() <-chan *Lease {
 		default:
 			return value[int](
 				d.kit,
-				`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fencepost/taker/heir' AND wait_event_type = 'Lock'
-				AND query LIKE '%AcquireLease %' AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'submitter_lease'::REGCLASS)`,
+				`SELECT count(*) FROM pg_stat_activity
+				  WHERE application_name = 'fencepost/taker/successor' AND wait_event_type = 'Lock'
+				    AND query LIKE '%AcquireLease %'
+				    AND pid IN (SELECT pid FROM pg_locks
+				                 WHERE relation = 'submitter_lease'::REGCLASS)`,
 			) > 0
 		}
 	})
 	return taken
 }
 
-// acquire takes over as the store does, or, to show what the index alone is worth, by a plain
-// UPDATE.
-func (d *duel) acquire() (*Lease, error) {
+// acquire takes over as the store does, or by a plain UPDATE, to show the effect of the index
+// alone.
+func (d *twoNodes) acquire() (*Lease, error) {
 	if !d.m.plain {
-		return d.heir.AcquireOne(d.ctx, d.id)
+		return d.successor.AcquireOne(d.ctx, d.id)
 	}
 	l := &Lease{submitter: d.id}
-	conn, err := d.heir.taker.Acquire(d.ctx)
+	conn, err := d.successor.taker.Acquire(d.ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Release()
+	// takeOver finds the statement by the comment in it.
 	return l, conn.QueryRow(
 		d.ctx,
-		`UPDATE submitter_lease SET owner_node = 'heir/boot', fencing_token = fencing_token + 1, -- AcquireLease without a lock
-		expires_at = clock_timestamp() + INTERVAL '6 s' WHERE submitter_id = $1 AND expires_at <= clock_timestamp() RETURNING fencing_token`,
+		`UPDATE submitter_lease -- AcquireLease without a lock
+		    SET owner_node = 'successor/boot', fencing_token = fencing_token + 1,
+		        expires_at = clock_timestamp() + INTERVAL '6 s'
+		  WHERE submitter_id = $1 AND expires_at <= clock_timestamp()
+		RETURNING fencing_token`,
 		d.id,
 	).Scan(&l.token)
 }
 
 func through(taken <-chan *Lease) bool { return len(taken) > 0 }
 
-// lateWrite tells whether a ledger row was written under the old token after the takeover.
-func (d *duel) lateWrite() bool {
+// lateWrite reports whether a ledger row was written under the old token after the takeover.
+func (d *twoNodes) lateWrite() bool {
 	d.t.Helper()
 	return value[bool](
 		d.kit,
-		`SELECT EXISTS (SELECT FROM managed_tx t, submitter_lease l WHERE t.tx_id = $1 AND t.submitter_id = l.submitter_id
-		AND t.state = 'ALLOCATED' AND t.fencing_token = 1 AND l.fencing_token = 2)`,
+		`SELECT EXISTS (SELECT FROM managed_tx t, submitter_lease l
+		                 WHERE t.tx_id = $1 AND t.submitter_id = l.submitter_id
+		                   AND t.state = 'ALLOCATED'
+		                   AND t.fencing_token = 1 AND l.fencing_token = 2)`,
 		d.tx.ID,
 	)
 }
@@ -182,7 +191,7 @@ func TestFence_OpenCommit_TakeoverWaits(t *testing.T) {
 	}{{asItIs, true}, {byUpdate, true}, {locked, true}, {noIndex, false}, {anExists, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := newDuel(t, c.mutation, dbtest.WithoutGuard())
+			d := newTwoNodes(t, c.mutation, dbtest.WithoutGuard())
 			outcome, err := d.write()
 			d.must(err)
 			if outcome != "DONE" {
@@ -196,7 +205,7 @@ func TestFence_OpenCommit_TakeoverWaits(t *testing.T) {
 			if l := <-taken; l.Token() != 2 {
 				t.Fatalf("token %d after the takeover, want 2", l.Token())
 			}
-			// Either way the row carries token 1 now: what counts is whether the heir could have
+			// Either way the row carries token 1 now. The test is whether the successor could have
 			// read the ledger before.
 			if !d.lateWrite() {
 				t.Fatal("the old owner's write is gone")
@@ -215,7 +224,7 @@ func TestFence_UpdateWaitsAcrossTakeover_Fenced(t *testing.T) {
 	}{{asItIs, true}, {byUpdate, true}, {locked, true}, {noIndex, false}, {anExists, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := newDuel(t, c.mutation, dbtest.WithoutGuard())
+			d := newTwoNodes(t, c.mutation, dbtest.WithoutGuard())
 			holder, err := d.session().Begin(d.ctx)
 			d.must(err)
 			_, err = holder.Exec(d.ctx, "SELECT FROM managed_tx WHERE tx_id = $1 FOR UPDATE",
@@ -252,10 +261,10 @@ func TestFence_UpdateWaitsAcrossTakeover_Fenced(t *testing.T) {
 }
 
 // TestFence_OldTransactionAfterTakeover_Fenced: a transaction that was opened while the lease was
-// live comes back when the lease is somebody else's.
+// live resumes after another node has acquired it.
 func TestFence_OldTransactionAfterTakeover_Fenced(t *testing.T) {
 	t.Parallel()
-	d := newDuel(t, asItIs)
+	d := newTwoNodes(t, asItIs)
 	_, err := d.open.Exec(d.ctx, "SELECT now()")
 	d.must(err)
 	taken := d.takeOver()
@@ -270,8 +279,8 @@ func TestFence_OldTransactionAfterTakeover_Fenced(t *testing.T) {
 	}
 }
 
-// TestFence_OldTransactionAfterLapse_Fenced: nobody has taken the lease, but it is over by the
-// clock on the wall (E5).
+// TestFence_OldTransactionAfterLapse_Fenced: no node has acquired the lease, but it has expired by
+// the current time (E5).
 func TestFence_OldTransactionAfterLapse_Fenced(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -280,7 +289,7 @@ func TestFence_OldTransactionAfterLapse_Fenced(t *testing.T) {
 	}{{asItIs, "FENCED"}, {frozenTime, "DONE"}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := newDuel(t, c.mutation)
+			d := newTwoNodes(t, c.mutation)
 			_, err := d.open.Exec(d.ctx, "SELECT now()")
 			d.must(err)
 			d.exec(
@@ -301,7 +310,7 @@ func TestGuard_MutantWrite_Caught(t *testing.T) {
 	for _, m := range []mutation{noIndex, anExists} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			d := newDuel(t, m)
+			d := newTwoNodes(t, m)
 			_, err := d.write()
 			d.must(err)
 			<-d.takeOver()
@@ -317,22 +326,24 @@ func TestGuard_MutantWrite_Caught(t *testing.T) {
 // for that commit.
 func TestRenew_OpenCommit_DoesNotWait(t *testing.T) {
 	t.Parallel()
-	d := newDuel(t, asItIs)
+	d := newTwoNodes(t, asItIs)
 	_, err := d.write()
 	d.must(err)
 	at := time.Now()
 	if renewed, err := d.old.Renew(d.ctx, []*Lease{d.lease}); err != nil || len(renewed) != 1 {
 		t.Fatalf("renewed %v, %v", renewed, err)
 	}
-	// The lease lapses, somebody waits for it, and it is made live again: as a late renewal would.
-	heir, err := d.session().Begin(d.ctx)
+	// The lease expires, another session waits for it, and it becomes live again, as after a late
+	// renewal.
+	successor, err := d.session().Begin(d.ctx)
 	d.must(err)
 	waited := make(chan int64, 1)
-	pid := heir.Conn().PgConn().PID()
+	pid := successor.Conn().PgConn().PID()
 	d.lapse(d.id)
 	go func() {
-		tag, err := heir.Exec(d.ctx,
-			"UPDATE submitter_lease SET fencing_token = fencing_token + 1, owner_node = 'heir' "+
+		tag, err := successor.Exec(d.ctx,
+			"UPDATE submitter_lease SET fencing_token = fencing_token + 1, owner_node = "+
+				"'successor' "+
 				"WHERE submitter_id = $1 AND expires_at < clock_timestamp()",
 			d.id)
 		if err != nil {
@@ -340,7 +351,7 @@ func TestRenew_OpenCommit_DoesNotWait(t *testing.T) {
 		}
 		waited <- tag.RowsAffected()
 	}()
-	d.eventually("the heir waits", func() bool {
+	d.eventually("the successor waits", func() bool {
 		return value[int](d.kit,
 			"SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'",
 			pid) > 0
@@ -359,18 +370,18 @@ func TestRenew_OpenCommit_DoesNotWait(t *testing.T) {
 	if rows := <-waited; rows != 0 {
 		t.Fatal("a takeover that had waited took a lease that was live again")
 	}
-	d.must(heir.Rollback(d.ctx))
+	d.must(successor.Rollback(d.ctx))
 }
 
 // TestAcquire_OpenCommit_Skipped: only AcquireOne waits.
 func TestAcquire_OpenCommit_Skipped(t *testing.T) {
 	t.Parallel()
-	d := newDuel(t, asItIs)
+	d := newTwoNodes(t, asItIs)
 	_, err := d.write()
 	d.must(err)
 	other := d.submitter(d.old, "bob")
 	d.lapse(d.id)
-	leases, err := d.heir.Acquire(d.ctx, []txn.SubmitterID{d.id, other})
+	leases, err := d.successor.Acquire(d.ctx, []txn.SubmitterID{d.id, other})
 	d.must(err)
 	if len(leases) != 1 || leases[0].Submitter() != other {
 		t.Fatalf("acquired %+v", leases)
@@ -381,13 +392,13 @@ func TestAcquire_OpenCommit_Skipped(t *testing.T) {
 // longer than a statement can last is ended.
 func TestAcquireOne_FrozenOwner_SessionTerminated(t *testing.T) {
 	t.Parallel()
-	d := newDuel(t, asItIs)
-	heir := d.kit.open("quick",
+	d := newTwoNodes(t, asItIs)
+	successor := d.kit.open("quick",
 		func(c *Config) { c.LeaseDuration, c.OwnerConns = 600*time.Millisecond, 1 })
 	_, err := d.write() // and then nothing: the client is frozen
 	d.must(err)
 	d.lapse(d.id)
-	l, err := heir.AcquireOne(d.ctx, d.id)
+	l, err := successor.AcquireOne(d.ctx, d.id)
 	d.must(err)
 	if l == nil || l.Token() != 2 {
 		t.Fatalf("lease %+v", l)

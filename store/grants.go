@@ -35,7 +35,7 @@ func (g Grants) Statements(schema, role string) string {
 // runs as the owner of the ledger, and again after each migration that adds a table. The role must
 // exist; it may not be the one that runs this.
 func Grant(ctx context.Context, url, schema, role string, g Grants) error {
-	err := looking(ctx, url, schema, func(conn *pgx.Conn) error {
+	err := withConn(ctx, url, schema, func(conn *pgx.Conn) error {
 		var owner, at string
 		var exists, member bool
 		err := conn.QueryRow(ctx, `SELECT current_user, coalesce(nullif($1, ''), current_schema()),

@@ -32,8 +32,9 @@ func newFleet(k *kit, s *Store, size int) *fleet {
 	f := &fleet{kit: k, s: s}
 	for n := range size {
 		id, l := k.owned(s, fmt.Sprintf("s%d", n))
-		f.ids, f.leases, f.txs = append(f.ids, id), append(f.leases,
-			l), append(f.txs, k.queue(s, id, fmt.Sprintf("r%d", n)))
+		f.ids = append(f.ids, id)
+		f.leases = append(f.leases, l)
+		f.txs = append(f.txs, k.queue(s, id, fmt.Sprintf("r%d", n)))
 	}
 	id, l := k.owned(s, "plug")
 	f.plug, f.cork = l, k.queue(s, id, "cork")
@@ -41,7 +42,7 @@ func newFleet(k *kit, s *Store, size int) *fleet {
 	return f
 }
 
-// takes are changes that take nonce 0 for everybody.
+// takes are changes that take nonce 0 for every submitter.
 func (f *fleet) takes() []txn.Change {
 	changes := make([]txn.Change, len(f.txs))
 	for i, tx := range f.txs {
@@ -197,8 +198,8 @@ func TestCommit_CancelRacesAllocation_OneWins(t *testing.T) {
 	}
 }
 
-// TestCancelQueued_Xid_AssignedAfterLock: the feed is in the order of xid, so whoever waits for a
-// row must not have one.
+// TestCancelQueued_Xid_AssignedAfterLock: the feed is in the order of xid, so a statement that
+// waits for a row must not have an xid.
 func TestCancelQueued_Xid_AssignedAfterLock(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -212,22 +213,24 @@ func TestCancelQueued_Xid_AssignedAfterLock(t *testing.T) {
 		cancelled <- err
 	}()
 	k.waiting(s, "api")
-	if n := value[int](k, `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fencepost/api/a' AND wait_event_type = 'Lock' AND backend_xid IS NOT NULL
-		AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'managed_tx'::REGCLASS)`); n != 0 {
+	if n := value[int](k, `SELECT count(*) FROM pg_stat_activity
+		WHERE application_name = 'fencepost/api/a' AND wait_event_type = 'Lock'
+		  AND backend_xid IS NOT NULL
+		  AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'managed_tx'::REGCLASS)`); n != 0 {
 		t.Fatal("the cancel has drawn its xid before its turn")
 	}
 	release()
 	k.must(<-cancelled)
 }
 
-// TestCommit_OneBadChange_OthersDone: what the database refuses for itself is found by halving.
+// TestCommit_OneBadChange_OthersDone: a change that the database rejects is found by halving.
 func TestCommit_OneBadChange_OthersDone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	f := newFleet(k, k.open("a"), 11)
 	const bad = 7
 	changes := f.takes()
-	// no transaction is executed before it is sent: a constraint says so
+	// a constraint rejects a transaction that is executed before it is broadcast
 	changes[bad].Writes[0].Next.Executed = txn.Success
 	answers := f.together(changes)
 	f.check(answers, allBut(bad, Refused))
@@ -244,9 +247,9 @@ func TestCommit_OneFencedChange_OthersDone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	f := newFleet(k, k.open("a"), 9)
-	heir := k.open("heir")
+	successor := k.open("successor")
 	k.lapse(f.ids[3])
-	k.lease(heir, f.ids[3])
+	k.lease(successor, f.ids[3])
 	k.lapse(f.ids[5])
 	f.check(f.together(f.takes()), func(i int) Outcome {
 		if i == 3 || i == 5 {
@@ -313,9 +316,8 @@ func TestCommit_Group_OneWrite(t *testing.T) {
 		40*changeSize(f.takes()[0]))
 }
 
-// TestCommit_RowChangesMeanwhile_Conflict: rows that were written anew while the statement waited
-// for them, in a way that no expectation minds, are judged and written by their newest version, all
-// of them.
+// TestCommit_RowChangesMeanwhile_Conflict: rows that changed while the statement waited for them,
+// without breaking an expectation, are all checked and written in their newest version.
 func TestCommit_RowChangesMeanwhile_Conflict(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -363,8 +365,9 @@ func TestCommit_RowChangesMeanwhile_Conflict(t *testing.T) {
 				f.ids[i]),
 			value[int](
 				k,
-				`SELECT count(*) FROM managed_tx WHERE (tx_id = $1 AND state = 'CONFIRMED' AND version = 5)
-				OR (tx_id = $2 AND state = 'ALLOCATED' AND version = 2 AND nonce = 1)`,
+				`SELECT count(*) FROM managed_tx
+				  WHERE (tx_id = $1 AND state = 'CONFIRMED' AND version = 5)
+				     OR (tx_id = $2 AND state = 'ALLOCATED' AND version = 2 AND nonce = 1)`,
 				f.txs[i].ID,
 				next[i].ID,
 			),

@@ -15,7 +15,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// pagesRead counts the pages that PostgreSQL looks at for the queries that go through it.
+// pagesRead counts the pages that PostgreSQL reads for the queries that go through it.
 type pagesRead struct {
 	db.DBTX
 	t     testing.TB
@@ -57,26 +57,34 @@ func (p *pagesRead) QueryRow(ctx context.Context, sql string, args ...any) pgx.R
 func (k *kit) past(id txn.SubmitterID, confirmed, queued int) {
 	k.t.Helper()
 	k.exec(
-		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, state, version, nonce, executed, released_at, terminal_at)
-		SELECT $1::INT, (lpad(to_hex(1700000000000 + n), 12, '0') || '8000' || to_hex((-9223372036854775808) + ($1::INT::BIGINT << 42) + n))::UUID, 'past-' || n,
-		       decode(repeat('01', 32), 'hex'), 0, '', 0, CASE WHEN n < $2::INT THEN 'CONFIRMED' ELSE 'QUEUED' END, 5, CASE WHEN n < $2::INT THEN n END,
-		       CASE WHEN n < $2::INT THEN 'SUCCESS' ELSE 'UNKNOWN' END, CASE WHEN n < $2::INT THEN clock_timestamp() END, CASE WHEN n < $2::INT THEN clock_timestamp() END
+		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data,
+		                        gas_limit, state, version, nonce, executed, released_at,
+		                        terminal_at)
+		SELECT $1::INT,
+		       (lpad(to_hex(1700000000000 + n), 12, '0') || '8000'
+		        || to_hex((-9223372036854775808) + ($1::INT::BIGINT << 42) + n))::UUID,
+		       'past-' || n, decode(repeat('01', 32), 'hex'), 0, '', 0,
+		       CASE WHEN n < $2::INT THEN 'CONFIRMED' ELSE 'QUEUED' END, 5,
+		       CASE WHEN n < $2::INT THEN n END,
+		       CASE WHEN n < $2::INT THEN 'SUCCESS' ELSE 'UNKNOWN' END,
+		       CASE WHEN n < $2::INT THEN clock_timestamp() END,
+		       CASE WHEN n < $2::INT THEN clock_timestamp() END
 		  FROM generate_series(0, $2::INT + $3::INT - 1) n ORDER BY n`,
 		id,
 		confirmed,
 		queued,
 	)
 	k.exec(
-		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
+		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block,
+		                                    init_block_hash, fencing_token)
 		VALUES ($1::INT, $2::INT, 0, 0, decode(repeat('01', 32), 'hex'), 0)`,
 		id,
 		confirmed,
 	)
 }
 
-// TestReads_GrowingLedger_SamePlans: what is read again and again, by owners and by callers,
-// touches as many pages in a ledger with a long past and a long queue as it has to, which is but a
-// few.
+// TestReads_GrowingLedger_SamePlans: the frequent reads of owners and callers read only the few
+// pages that they need, in a ledger with a long history and a long queue.
 func TestReads_GrowingLedger_SamePlans(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -152,16 +160,17 @@ func TestReads_GrowingLedger_SamePlans(t *testing.T) {
 	}
 }
 
-// TestOrphans_IdleSubmitters_NoCost: what a node looks at again and again for submitters without an
-// owner is a few pages however many of these have nothing to do, and finds the ones that have. So
-// it is however few of them have no owner.
+// TestOrphans_IdleSubmitters_NoCost: the frequent search for submitters without an owner reads few
+// pages, independent of the number of idle submitters, and finds those with work. The same is true
+// if few of them have no owner.
 func TestOrphans_IdleSubmitters_NoCost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
 	k.exec(`WITH many AS (
 		INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from)
-		SELECT 'idle' || n, 31337, substr(sha256(int4send(n)), 1, 20), 'keys', 'STRICT', 1, 'chain' FROM generate_series(1, 5000) n
+		SELECT 'idle' || n, 31337, substr(sha256(int4send(n)), 1, 20), 'keys', 'STRICT', 1, 'chain'
+		  FROM generate_series(1, 5000) n
 		RETURNING submitter_id
 	)
 	INSERT INTO submitter_lease (submitter_id, fencing_token) SELECT submitter_id, 1 FROM many`)
@@ -192,7 +201,8 @@ func TestOrphans_IdleSubmitters_NoCost(t *testing.T) {
 		t.Errorf("%d pages are looked at for 256 submitters: %s", meter.pages, meter.plan)
 	}
 	k.exec(
-		`UPDATE submitter_lease SET owner_node = 'a', fencing_token = 2, expires_at = 'infinity' WHERE submitter_id <> ALL ($1)`,
+		`UPDATE submitter_lease SET owner_node = 'a', fencing_token = 2, expires_at = 'infinity'
+		  WHERE submitter_id <> ALL ($1)`,
 		[]int32{int32(waits), 1, 2})
 	k.vacuum("submitter_lease")
 	looks("nearly all owned", 1000, 200, waits)
@@ -260,8 +270,8 @@ func TestSubmitters_LongQueue_CountBounded(t *testing.T) {
 	}
 }
 
-// TestTxs_OpenStates_Listed: a list of what is not final has each of it once, newest first, over
-// pages of any size, and nothing else; with a state it has that.
+// TestTxs_OpenStates_Listed: a list of open transactions has each of them once, newest first, over
+// pages of any size, and no others; with a state it has only that state.
 func TestTxs_OpenStates_Listed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

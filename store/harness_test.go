@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Main(m)) }
 
-const patience = 20 * time.Second // for what must happen; nothing waits that long unless it fails
+// patience bounds the wait for a condition. Only a failing test waits that long.
+const patience = 20 * time.Second
 
 // kit is one ledger and the means to play with it.
 type kit struct {
@@ -199,8 +200,8 @@ func (k *kit) eventually(what string, holds func() bool) {
 	}
 }
 
-// vacuum waits until all of the tables is known to be visible to everybody: for as long as a test
-// beside this one holds an old snapshot, the rest is read from the table too.
+// vacuum waits until all pages of the tables are marked all-visible: while a concurrent test holds
+// an old snapshot, the rest is read from the table too.
 func (k *kit) vacuum(tables ...string) {
 	k.t.Helper()
 	for _, table := range tables {
@@ -219,8 +220,11 @@ func (k *kit) waiting(s *Store, role string) {
 	k.eventually(name+" waits for a lock", func() bool {
 		return value[int](
 			k,
-			`SELECT count(*) FROM pg_stat_activity a WHERE a.application_name = $1 AND a.wait_event_type = 'Lock'
-			AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.relation IN (SELECT oid FROM pg_class WHERE relnamespace = $2::TEXT::REGNAMESPACE))`,
+			`SELECT count(*) FROM pg_stat_activity a
+			  WHERE a.application_name = $1 AND a.wait_event_type = 'Lock'
+			    AND EXISTS (SELECT FROM pg_locks l
+			                  JOIN pg_class c ON c.oid = l.relation
+			                 WHERE l.pid = a.pid AND c.relnamespace = $2::TEXT::REGNAMESPACE)`,
 			name,
 			k.db.Schema,
 		) > 0
@@ -243,7 +247,7 @@ func ptr[T any](v T) *T { return &v }
 
 // The moves that tests make.
 
-// move is the plain write of a move; the caller adds what is special.
+// move is the plain write of a move; the caller adds the special fields.
 func move(tx txn.Tx, kind txn.Kind, to txn.State) txn.Write {
 	next := tx.Status
 	next.State, next.Version = to, tx.Version+1
@@ -300,13 +304,15 @@ func included(tx txn.Tx, block uint64) txn.Write {
 
 func confirmed(tx txn.Tx) txn.Write {
 	w := move(tx, txn.EventConfirmed, txn.Confirmed)
-	w.Next.Executed, w.Next.Released, w.Next.Sub = txn.Success, true, txn.None
+	w.Next.Executed, w.Next.Sub = txn.Success, txn.None
+	w.Next.Released = true
 	return w
 }
 
 func failed(tx txn.Tx, reason string) txn.Write {
 	w := move(tx, txn.EventFailed, txn.Failed)
-	w.Next.Executed, w.Next.Reason, w.Next.Sub = txn.No, reason, txn.None
+	w.Next.Executed, w.Next.Sub = txn.No, txn.None
+	w.Next.Reason = reason
 	return w
 }
 
@@ -330,7 +336,7 @@ func noSecrets(t testing.TB, err error, secrets ...string) {
 
 func isUnavailable(err error) bool { return errors.Is(err, ErrUnavailable) }
 
-// writeTap keeps what is written.
+// writeTap keeps the written bytes.
 type writeTap struct {
 	net.Conn
 	mu     sync.Mutex
@@ -390,7 +396,7 @@ func (t *textTap) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	return t.DBTX.QueryRow(ctx, sql, args...)
 }
 
-// kept is the plan that a session keeps for the query that went by, whatever it is asked with.
+// kept is the plan that a session keeps for the intercepted query, for any parameters.
 func (t *textTap) kept(k *kit) string {
 	k.t.Helper()
 	conn := k.session()

@@ -7,8 +7,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestInboxes_ManyCommands_Bounded: what waits for one submitter hides nothing of another's, and
-// comes in parts, oldest first.
+// TestInboxes_ManyCommands_Bounded: the inbox of one submitter hides nothing of another's, and is
+// read in parts, oldest first.
 func TestInboxes_ManyCommands_Bounded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest"
 )
 
-func TestSchemaObjects_AreThoseOfAFreshSchema(t *testing.T) {
+func TestSchemaObjects_FreshSchema_Equal(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	present, err := k.open("a").own().SchemaObjects(k.ctx)
@@ -72,7 +72,7 @@ func TestCheckSchema_LawNotInForce_IsRefused(t *testing.T) {
 	}
 }
 
-func TestMigrate_Encoding_IsRefusedUnlessUTF8(t *testing.T) {
+func TestMigrate_OtherEncoding_Refused(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)
 	for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {

@@ -15,17 +15,17 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// ErrCommandNotFound says that no command has this number.
+// ErrCommandNotFound is returned for an unknown command number.
 var ErrCommandNotFound = errors.New("no such command")
 
-// CancelQueued cancels a transaction that never had a nonce, and tells whether it did. When it did
-// not, the transaction is in a later state, or final, or was given back to the queue: then it may
-// have run, and its owner alone can tell.
+// CancelQueued cancels a transaction that never had a nonce, and reports whether it did. If not,
+// the transaction is in a later state, or final, or was requeued: then it may have been executed,
+// and only its owner can find out.
 func (s *Store) CancelQueued(ctx context.Context, id txn.TxID) (cancelled bool, err error) {
 	return s.CancelQueuedFor(ctx, id, Ask{})
 }
 
-// CancelQueuedFor is CancelQueued for somebody who says who or why, which is kept with the
+// CancelQueuedFor is CancelQueued with an operator, a reason or a caller, recorded with the
 // commands.
 func (s *Store) CancelQueuedFor(ctx context.Context, id txn.TxID,
 	ask Ask) (cancelled bool, err error) {
@@ -48,7 +48,7 @@ func (s *Store) CancelQueuedFor(ctx context.Context, id txn.TxID,
 	return false, err
 }
 
-// Ask is what somebody wants of the owner of a submitter.
+// Ask is a request to the owner of a submitter.
 type Ask struct {
 	Kind     txn.CommandKind
 	Tx       *txn.TxID // of CANCEL and RESOLVE alone
@@ -123,14 +123,14 @@ func cut(text string, n int) string {
 // CommandInfo is a command as operators read it.
 type CommandInfo struct {
 	txn.Command
-	Caller    string // the authenticated identity; Operator is what it claimed
+	Caller    string // the authenticated identity; Operator is the claimed one
 	CreatedAt time.Time
 	AppliedAt time.Time // zero: not yet
 	Result    string
 }
 
-// Commands lists what was asked of the owner of a submitter, newest first. For the next page give
-// the last number as before; 0 begins with the newest.
+// Commands lists the commands to the owner of a submitter, newest first. For the next page pass the
+// last number as before; 0 begins with the newest.
 func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before int64,
 	limit int) ([]CommandInfo, error) {
 	if before == 0 {
@@ -157,7 +157,7 @@ func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before 
 	return infos, nil
 }
 
-// CommandResult tells whether a command was carried out, and with which result.
+// CommandResult returns whether a command was applied, and its result.
 func (s *Store) CommandResult(ctx context.Context, submitter txn.SubmitterID,
 	id int64) (result string, done bool, err error) {
 	verb := fmt.Sprintf("read command %d of submitter %d", id, submitter)

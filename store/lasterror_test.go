@@ -6,8 +6,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestLastErrorBase reads back the base that was recorded, and finds that of a row which an older
-// release has written.
+// TestLastErrorBase reads back the recorded base, and derives the base of a row that an older
+// release wrote.
 func TestLastErrorBase(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -78,9 +78,10 @@ func taken(r db.AcquireLeaseRow, at time.Time) *Lease {
 	}
 }
 
-// endBlockers ends whoever keeps a session waiting for longer than a third of a lease, until stop
-// is called. Whoever is ended was either stopped in the middle of a statement, or is one of ours of
-// whose fate nobody knows: it is done or undone by that, and both are right.
+// endBlockers terminates the sessions that block a session for longer than a third of a lease,
+// until stop is called. A terminated session was stopped in the middle of a statement, or is one of
+// ours with an unknown outcome: the termination completes or undoes its statement, and both are
+// right.
 func (s *Store) endBlockers(ctx context.Context, waiting uint32) (stop func()) {
 	patience := s.cfg.LeaseDuration / 3
 	ctx, cancel := context.WithCancel(ctx)
@@ -97,10 +98,12 @@ func (s *Store) endBlockers(ctx context.Context, waiting uint32) (stop func()) {
 			ended, err := s.own().TerminateBlockers(ctx,
 				db.TerminateBlockersParams{WaitingPid: int32(waiting), Seconds: patience.Seconds()})
 			if err != nil && ctx.Err() == nil {
-				s.log.Warn("what blocks a takeover could not be ended", "error", describeError(err))
+				s.log.Warn("ending a session that blocks a takeover failed", "error",
+					describeError(err))
 			}
 			for _, e := range ended {
-				s.log.Warn("ended a session that blocked a takeover", "pid", e.Pid, "signalled", e.Signalled)
+				s.log.Warn("ended a session that blocked a takeover",
+					"pid", e.Pid, "signalled", e.Signalled)
 			}
 			timer.Reset(patience / 4)
 		}
@@ -132,9 +135,9 @@ func (s *Store) Renew(ctx context.Context, leases []*Lease) (renewed []*Lease, e
 	return among(leases, rows), nil
 }
 
-// Release ends leases at once, so that another node need not wait for them to lapse, and tells the
-// others to look. Their rows and tokens stay. It goes the way of renewals, where nothing that
-// owners do holds it up.
+// Release ends leases at once, so that another node need not wait for their expiry, and wakes the
+// others. The rows and tokens stay. It uses the connection of renewals, which the work of owners
+// never blocks.
 func (s *Store) Release(ctx context.Context, leases []*Lease) error {
 	ids, tokens := columns(leases)
 	for _, l := range leases {
@@ -157,10 +160,9 @@ const fewFree = 256
 // mostFree is how many free leases are too many for that.
 func mostFree(owned int) int64 { return int64(max(fewFree, 4*owned)) }
 
-// Orphans are submitters of these chains that have something to be done and no live lease, longest
-// neglected first. Either the free leases are looked at or all submitters that have work, those
-// with an owner too: of these there are about as many as owned, and one costs as much as a few free
-// ones.
+// Orphans returns submitters of these chains that have work and no live lease, longest neglected
+// first. It reads either the free leases or all submitters with work, including those with an
+// owner: there are about as many of these as owned, and one costs as much as a few free ones.
 func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID,
 	owned, limit int) ([]txn.SubmitterID, error) {
 	if err := s.capLeases(ctx); err != nil {
@@ -206,13 +208,13 @@ func (s *Store) capLeases(ctx context.Context) error {
 type Unowned struct {
 	ID    txn.SubmitterID
 	Token txn.Token
-	// it has had none for so long that no commit under that token can be under way: as long as the
-	// token stays, so does what the submitter has
+	// it has had none for so long that no commit under that token can still be running: while the
+	// token stays, so do the submitter's data
 	Settled bool
 }
 
-// Unowned lists so many submitters of a chain that have no live lease, in the order of their
-// numbers from after on. next goes on where the list ended, and is 0 at the end.
+// Unowned lists up to limit submitters of a chain that have no live lease, by id, starting after
+// the given id. next is the start of the following page, and 0 at the end.
 func (s *Store) Unowned(ctx context.Context, chain txn.ChainID, after txn.SubmitterID,
 	limit int) (found []Unowned, next txn.SubmitterID, err error) {
 	p := db.UnownedParams{
@@ -241,9 +243,9 @@ func (s *Store) Unowned(ctx context.Context, chain txn.ChainID, after txn.Submit
 	return found, next, nil
 }
 
-// Unwatched are those of these submitters that need an owner because of final transactions alone,
-// in blocks which a reorg could reach, above the one that is given: without an owner nobody would
-// see it. Those that work have something that is not final yet, and may need one for that later.
+// Unwatched returns those of these submitters that need an owner only because of final transactions
+// in blocks above the given one, which a reorg could reach: without an owner no node would notice
+// it. Submitters with work have open transactions, and may need an owner for final ones later.
 func (s *Store) Unwatched(ctx context.Context, ids []txn.SubmitterID,
 	above uint64) (needed, work []txn.SubmitterID, err error) {
 	if len(ids) == 0 || above >= txn.UnreachableBlock {
@@ -252,7 +254,7 @@ func (s *Store) Unwatched(ctx context.Context, ids []txn.SubmitterID,
 	rows, err := s.own().Unwatched(ctx,
 		db.UnwatchedParams{SubmitterIds: plain(ids), Above: int64(above)})
 	if err != nil {
-		return nil, nil, s.failed(ctx, "look for final transactions that nobody watches", err)
+		return nil, nil, s.failed(ctx, "find unwatched final transactions", err)
 	}
 	for _, r := range rows {
 		if id := txn.SubmitterID(r.SubmitterID); r.Reached {
@@ -310,7 +312,7 @@ func plainChains(chains []txn.ChainID) []int64 {
 	return out
 }
 
-// maxRows bounds every list, whatever was asked for.
+// maxRows bounds every list, independent of the request.
 const maxRows = 10_000
 
 func rowLimit(n int) int32 { return int32(max(1, min(n, maxRows))) }

@@ -76,7 +76,7 @@ func TestAcquire_TwoProcessesOneName_OneOwner(t *testing.T) {
 	}
 }
 
-// TestLease_DirectWrites_Refused: the database refuses what would let a token start again.
+// TestLease_DirectWrites_Refused: the database rejects writes that would let a token start again.
 func TestLease_DirectWrites_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -130,11 +130,8 @@ func TestOrphans(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
-	idle, queued, owned, asked := k.submitter(s, "idle"), k.submitter(s,
-		"queued"), k.submitter(s, "owned"), k.submitter(
-		s,
-		"asked",
-	)
+	idle, queued := k.submitter(s, "idle"), k.submitter(s, "queued")
+	owned, asked := k.submitter(s, "owned"), k.submitter(s, "asked")
 	k.queue(s, queued, "r1")
 	k.queue(s, owned, "r1")
 	l := k.lease(s, owned)
@@ -227,7 +224,7 @@ func TestUnwatched(t *testing.T) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
 		}
 	}
-	// What ran before it was given back to the queue is in an older block than the nonces before
+	// A transaction that was executed before a requeue is in an older block than the nonces before
 	// its own.
 	k.exec("UPDATE managed_tx SET receipt_block = 5 WHERE submitter_id = $1 AND receipt_block = 60",
 		int32(final))
@@ -236,7 +233,8 @@ func TestUnwatched(t *testing.T) {
 	}
 	k.exec("UPDATE managed_tx SET receipt_block = 60 WHERE submitter_id = $1 AND receipt_block = 5",
 		int32(final))
-	// So does one that ended as never run no longer ago than that, whatever is final besides.
+	// The same is true of one that became final as not executed within that depth, independent of
+	// other final ones.
 	k.exec(
 		"UPDATE managed_tx SET ended_block = 70, receipt_tx_hash = NULL, receipt_block = NULL, "+
 			"receipt_block_hash = NULL, receipt_success = NULL, receipt_gas_used = NULL, "+
@@ -255,8 +253,8 @@ func TestUnwatched(t *testing.T) {
 	}
 }
 
-// TestUnowned: the list tells who has no live lease on a chain, who had it last, and for whom that
-// has been so for the time of a lease.
+// TestUnowned: the list has the submitters of a chain without a live lease, their last owner, and
+// whether the lease has been free for its duration.
 func TestUnowned(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -299,8 +297,8 @@ func TestUnowned(t *testing.T) {
 	}
 }
 
-// TestUnwatched_Limited_InTurn: however many submitters lie idle, a look reads of so many as it is
-// told to, and all of them come up in turn.
+// TestUnwatched_Limited_InTurn: a call reads a limited number of idle submitters, and all of them
+// are read in turn.
 func TestUnwatched_Limited_InTurn(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -314,8 +312,10 @@ func TestUnwatched_Limited_InTurn(t *testing.T) {
 		}
 		want = append(want, id)
 		k.exec(
-			`UPDATE managed_tx SET receipt_tx_hash = $2, receipt_block = 7, receipt_block_hash = $2, receipt_success = TRUE, receipt_gas_used = 1, receipt_gas_price = 1
-			WHERE submitter_id = $1 AND nonce = 19`,
+			`UPDATE managed_tx
+			    SET receipt_tx_hash = $2, receipt_block = 7, receipt_block_hash = $2,
+			        receipt_success = TRUE, receipt_gas_used = 1, receipt_gas_price = 1
+			  WHERE submitter_id = $1 AND nonce = 19`,
 			int32(id),
 			make([]byte, 32),
 		)

@@ -11,14 +11,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// lifeGroup is how many transactions go through their lives together, each of a submitter of its
-// own: what groups are with hundreds of busy submitters.
+// lifeGroup is the number of transactions that go through their lives together, each of a separate
+// submitter: the size of groups with hundreds of busy submitters.
 const lifeGroup = 100
 
-// BenchmarkLife takes transactions through their lives, a hundred to a statement, and tells the
-// processor time that PostgreSQL's session of fenced statements spends on each step of one: the
-// time of the statement without what goes on beside it, which tells changes of the statement, of
-// laws and of indexes apart on a busy machine too.
+// BenchmarkLife takes transactions through their lives, a hundred per statement, and reports the
+// processor time that PostgreSQL's session of fenced statements spends on each step. This is the
+// statement's own time without concurrent work, which shows the effect of changed statements, laws
+// and indexes on a busy machine too.
 func BenchmarkLife(b *testing.B) {
 	k := newKit(b, dbtest.WithoutGuard())
 	s := k.open("a")
@@ -103,7 +103,7 @@ func (f *fleet) step(name string, tx *txn.Tx, nonce txn.Nonce) (c txn.Change) {
 	return c
 }
 
-// cpuClock is the file that tells how long a process has run.
+// cpuClock is the file with the processor time of a process.
 type cpuClock string
 
 func (c cpuClock) read(b *testing.B) float64 {

@@ -217,7 +217,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestProtection stops the cursor and what is created.
+// TestProtection stops the cursor and new transactions.
 func TestProtection(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -23,10 +23,10 @@ const clockSlack = 24 * time.Hour
 // endOfTime is after all times that the ledger has.
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// Txs lists transactions, newest first, without their attempts. For the next page give the last id
-// as Before; the filter tells which page is the last. A page costs what it holds, and what of its
-// range the states leave out: ids are in the order of their time, and so are those of one label.
-// Where nothing final is asked for, and no label, nothing final is read.
+// Txs lists transactions, newest first, without their attempts. For the next page pass the last id
+// as Before; the filter reports which page is the last. A page costs the rows that it holds, and
+// the rows of its range in other states: ids are in the order of their time, also within one label.
+// Without a final state or label in the filter, no final transaction is read.
 func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
 	rows, err := s.listRows(ctx, filter)
 	if err != nil {
@@ -41,8 +41,8 @@ func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
 	return infos, nil
 }
 
-// Ends tells whether a page is the last of this filter. One that is not has the second row beyond
-// MaxBytes, or as many rows as asked for.
+// Ends reports whether a page is the last of this filter. Another page has the second row beyond
+// MaxBytes, or as many rows as requested.
 func (f TxFilter) Ends(page []TxInfo) bool {
 	if len(page) >= int(rowLimit(f.Limit)) {
 		return false
@@ -104,14 +104,14 @@ func keys(ids []txn.TxID) (submitters []int32, txs []uuid.UUID) {
 	return submitters, txs
 }
 
-// open tells whether nothing final is asked for, so that it can be left out without a look at it.
+// open reports whether the filter has no final state, so that final transactions need not be read.
 func (f TxFilter) open() bool {
 	return len(f.Labels) == 0 && len(f.States) > 0 &&
 		!slices.ContainsFunc(f.States, txn.State.Final)
 }
 
-// listOpen goes by the order of acceptance, which is the one in which what is open has an index.
-// The times of ids, which may be off, bound nothing there.
+// listOpen lists in the order of acceptance, which is the order of the index of open transactions.
+// The times in ids, which may be off, do not matter there.
 func (s *Store) listOpen(ctx context.Context, filter TxFilter,
 	p db.ListTxsParams) ([]db.ListTxsRow, error) {
 	before := int64(math.MaxInt64)

@@ -8,8 +8,8 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest"
 )
 
-// TestMigrate_Indexes_BuiltConcurrently takes step 10 while an owner's commit waits for the tables:
-// neither of the two may hold what the other needs.
+// TestMigrate_Indexes_BuiltConcurrently runs migration 10 while an owner's commit waits for the
+// tables: neither may hold a lock that the other needs.
 func TestMigrate_Indexes_BuiltConcurrently(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard()) // which knows the newest schema alone
@@ -17,7 +17,7 @@ func TestMigrate_Indexes_BuiltConcurrently(t *testing.T) {
 	id, lease := k.owned(s, "alice")
 	tx := k.queue(s, id, "waits")
 	migrate := func(step func(*goose.Provider) error) error {
-		return migrating(k.ctx, k.db.URL, k.db.Schema, true, step)
+		return withProvider(k.ctx, k.db.URL, k.db.Schema, true, step)
 	}
 	k.must(migrate(func(p *goose.Provider) error { _, err := p.DownTo(k.ctx, 9); return err }))
 	// Steps 13, 16 and 18 add these; the commit of this program uses them.

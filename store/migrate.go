@@ -26,24 +26,25 @@ type Migration struct {
 	Version   int64
 	Name      string    // empty: this program does not know the step
 	AppliedAt time.Time // zero: not applied
-	ShutsOut  bool      // programs that do not know the step do not work on what it makes
+	ShutsOut  bool      // programs that do not know the migration cannot work on its schema
 }
 
 // ErrEncoding is returned for a database that cannot store every text as it was sent.
 var ErrEncoding = errors.New("the database cannot hold a ledger")
 
-// ErrLedgerInUse says that a step back would throw away what a ledger with submitters keeps.
+// ErrLedgerInUse is returned for a migration back that would lose data of a ledger with submitters.
 var ErrLedgerInUse = errors.New(
-	"the ledger holds submitters: a step back loses what that step keeps, and step 1 every " +
-		"transaction and every request_id, so that what was sent " +
-		"could be sent again; repeat with --force if that is what you want",
+	"the ledger has submitters: undoing a migration loses its data, and undoing the first one " +
+		"every transaction and request_id, so that transactions could be sent twice; repeat with " +
+		"--force to lose them",
 )
 
-// errRestored says that a step back would lose what nobody can find out again.
+// errRestored is returned for a migration back that would lose data that cannot be recovered.
 var errRestored = errors.New(
-	"the ledger was restored, and this step keeps which of its transactions may have run before " +
-		"that: without it they would be told as not run, and sent again. " +
-		"It is not taken back, by force either; run a program that knows the step",
+	"the ledger was restored: without this migration, transactions that may have been executed " +
+		"would be reported as not executed, and sent again; it cannot be undone, even with " +
+		"--force; " +
+		"run a program that knows it",
 )
 
 // Migrate brings the schema to the newest version, making it (and a schema of that name, if one is
@@ -51,7 +52,7 @@ var errRestored = errors.New(
 // moment wait for each other.
 func Migrate(ctx context.Context, url, schema string) ([]Migration, error) {
 	var done []Migration
-	err := migrating(ctx, url, schema, false, func(p *goose.Provider) error {
+	err := withProvider(ctx, url, schema, false, func(p *goose.Provider) error {
 		results, err := p.Up(ctx)
 		for _, r := range results {
 			done = append(
@@ -75,7 +76,7 @@ func Migrate(ctx context.Context, url, schema string) ([]Migration, error) {
 // and this program does not know.
 func MigrateStatus(ctx context.Context, url, schema string) ([]Migration, error) {
 	var list []Migration
-	err := migrating(ctx, url, schema, false, func(p *goose.Provider) error {
+	err := withProvider(ctx, url, schema, false, func(p *goose.Provider) error {
 		states, err := p.Status(ctx)
 		for _, st := range states {
 			list = append(
@@ -91,7 +92,7 @@ func MigrateStatus(ctx context.Context, url, schema string) ([]Migration, error)
 		return err
 	})
 	if err == nil {
-		err = looking(ctx, url, schema, func(conn *pgx.Conn) error {
+		err = withConn(ctx, url, schema, func(conn *pgx.Conn) error {
 			further, err := unknown(ctx, conn)
 			list = append(list, further...)
 			return err
@@ -107,7 +108,8 @@ func MigrateStatus(ctx context.Context, url, schema string) ([]Migration, error)
 // alone.
 const firstShared = 8
 
-// shutsOut tells whether programs that do not know a step work on what it makes: its file says it.
+// shutsOut reports whether programs that do not know a migration are locked out; its file declares
+// that.
 func shutsOut(file string, version int64) bool {
 	text, _ := fs.ReadFile(queries.Migrations,
 		"migrations/"+path.Base(file)) // a step that is known has its file
@@ -116,24 +118,23 @@ func shutsOut(file string, version int64) bool {
 		strings.Contains(up, fmt.Sprintf("UPDATE ledger SET min_node_schema = %d;", version))
 }
 
-// Ahead tells how far a database is ahead of this program.
+// Ahead reports how far a database is ahead of this program.
 type Ahead struct {
 	Version int64 // newest step that the database has taken; 0: it is not ahead
 	Known   int64 // newest step that this program knows
-	Oldest  int64 // what a program has to know to work on it
+	Oldest  int64 // schema that a program must know to work on it
 }
 
 func (a Ahead) Error() string {
 	return fmt.Sprintf(
-		"this database is at step %d, newer than the %d that this program knows: run a newer "+
-			"fencepost",
+		"the database has migration %d, this program knows up to %d; run a newer fencepost",
 		a.Version, a.Known)
 }
 
 // LookAhead finds out whether the database has taken steps that this program does not know.
 func LookAhead(ctx context.Context, url, schema string) (a Ahead, err error) {
 	a.Known = latest()
-	err = looking(ctx, url, schema, func(conn *pgx.Conn) error {
+	err = withConn(ctx, url, schema, func(conn *pgx.Conn) error {
 		further, err := unknown(ctx, conn)
 		if err != nil || len(further) == 0 {
 			return err
@@ -143,7 +144,7 @@ func LookAhead(ctx context.Context, url, schema string) (a Ahead, err error) {
 		return err
 	})
 	if err != nil {
-		return a, fmt.Errorf("store: look for newer steps: %w", err)
+		return a, fmt.Errorf("store: read newer migrations: %w", err)
 	}
 	return a, nil
 }
@@ -157,20 +158,20 @@ func unknown(ctx context.Context, conn *pgx.Conn) ([]Migration, error) {
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
 		return m, row.Scan(&m.Version, &m.AppliedAt)
 	})
-	if notMadeYet(err) {
+	if isMissing(err) {
 		return nil, nil
 	}
 	return list, err
 }
 
-// notMadeYet tells that what was asked for comes with a step that was not taken.
-func notMadeYet(err error) bool {
+// isMissing reports whether an object is missing because a migration was not applied.
+func isMissing(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pg.Code == undefinedTable || pg.Code == undefinedColumn)
 }
 
-// looking opens a connection to look at the ledger.
-func looking(ctx context.Context, url, schema string, look func(*pgx.Conn) error) error {
+// withConn opens a connection to read the ledger.
+func withConn(ctx context.Context, url, schema string, look func(*pgx.Conn) error) error {
 	cfg, err := parseURL(url, schema)
 	if err != nil {
 		return err
@@ -184,21 +185,20 @@ func looking(ctx context.Context, url, schema string, look func(*pgx.Conn) error
 	return describeMigrationError(look(conn))
 }
 
-// errNoStep says that there is nothing to take back.
-var errNoStep = errors.New("no step was taken, so there is none to take back")
+// errNoMigration is returned when there is no migration to undo.
+var errNoMigration = errors.New("no migration is applied")
 
-// MigrateDown takes the step back that was taken last: the newest, unless one that was missing
-// before it was taken after it. Where that would throw away what a ledger with submitters keeps it
-// does nothing and returns ErrLedgerInUse, unless it is forced: the ledger is what keeps a request
-// from being executed twice. The migration itself looks, under a lock, so that goose's own tools
-// are held to it as well. Nodes must be stopped (ErrLedgerLive), and a ledger that was restored
-// keeps its marks.
+// MigrateDown undoes the migration that was applied last: the newest, unless an older one was
+// applied after it. If that would lose data of a ledger with submitters it does nothing and returns
+// ErrLedgerInUse, unless it is forced: the ledger is what prevents a request from being executed
+// twice. The migration itself checks this under a lock, so that goose's own tools obey it too.
+// Nodes must be stopped (ErrLedgerLive), and a restored ledger keeps its marks.
 func MigrateDown(ctx context.Context, url, schema string, force bool) (Migration, error) {
 	var undone Migration
-	if err := looking(ctx, url, schema, mayGoBack(ctx)); err != nil {
+	if err := withConn(ctx, url, schema, checkMigrateDown(ctx)); err != nil {
 		return undone, fmt.Errorf("store: migrate down: %w", err)
 	}
-	err := migrating(ctx, url, schema, force, func(p *goose.Provider) error {
+	err := withProvider(ctx, url, schema, force, func(p *goose.Provider) error {
 		result, err := p.Down(ctx)
 		if result != nil {
 			undone = Migration{
@@ -218,7 +218,7 @@ func MigrateDown(ctx context.Context, url, schema string, force bool) (Migration
 		}
 	}
 	if errors.Is(err, goose.ErrNoNextVersion) {
-		err = errNoStep
+		err = errNoMigration
 	}
 	if err != nil {
 		return Migration{}, fmt.Errorf("store: migrate down: %w", err)
@@ -226,9 +226,9 @@ func MigrateDown(ctx context.Context, url, schema string, force bool) (Migration
 	return undone, nil
 }
 
-// mayGoBack refuses what force does not help against: steps that this program does not know, and
-// nodes at work.
-func mayGoBack(ctx context.Context) func(*pgx.Conn) error {
+// checkMigrateDown rejects the cases that force does not allow: unknown migrations, and running
+// nodes.
+func checkMigrateDown(ctx context.Context) func(*pgx.Conn) error {
 	return func(conn *pgx.Conn) error {
 		further, err := unknown(ctx, conn)
 		if err != nil {
@@ -238,15 +238,15 @@ func mayGoBack(ctx context.Context) func(*pgx.Conn) error {
 			return Ahead{Version: further[len(further)-1].Version, Known: latest()}
 		}
 		live, err := inUse(ctx, db.New(conn))
-		if notMadeYet(err) {
+		if isMissing(err) {
 			err = nil
 		}
 		return errors.Join(live, err)
 	}
 }
 
-// migrating opens a provider on a connection of its own.
-func migrating(ctx context.Context, url, schema string, loseLedger bool,
+// withProvider opens a provider on a connection of its own.
+func withProvider(ctx context.Context, url, schema string, loseLedger bool,
 	step func(*goose.Provider) error) error {
 	cfg, err := parseURL(url, schema)
 	if err != nil {
@@ -285,7 +285,7 @@ func migrateWith(ctx context.Context, conn *sql.DB, schema string,
 			_, err := conn.ExecContext(ctx,
 				"CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize())
 			if pg, ok := errors.AsType[*pgconn.PgError](err); ok &&
-				// somebody else was quicker: IF NOT EXISTS does not wait for that
+				// another process was faster: IF NOT EXISTS does not wait for it
 				pg.Code == uniqueViolation {
 				err = nil
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What is read of transactions that are named is what a read of everything has of them: page by
-// page, in the same order.
+// A read of named transactions returns the same as a read of all of them: page by page, in the same
+// order.
 func TestTxs_NamedIDs(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -22,7 +22,7 @@ func TestTxs_NamedIDs(t *testing.T) {
 	for i, of := range []txn.SubmitterID{alice, bob, alice, bob, alice, alice} {
 		ids = append(ids, k.queue(s, of, "r"+string(rune('0'+i))).ID)
 	}
-	named := []txn.TxID{ids[4], ids[1], ids[0]} // in whatever order
+	named := []txn.TxID{ids[4], ids[1], ids[0]} // in any order
 	gone, err := txn.NewTxID(time.Now(), alice)
 	k.must(err)
 	cancelled, err := s.CancelQueuedFor(k.ctx, ids[1], Ask{})
@@ -87,8 +87,7 @@ func TestTxs_NamedIDs(t *testing.T) {
 	}
 }
 
-// However much else there is, what is named is found by its keys, also by a plan that is made for
-// whatever is named.
+// Named transactions are found by their keys in a ledger with many others, also by a generic plan.
 func TestTxs_NamedIDs_PlanUsesKeys(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -96,13 +95,18 @@ func TestTxs_NamedIDs_PlanUsesKeys(t *testing.T) {
 	id := k.submitter(s, "alice")
 	tx := k.queue(s, id, "r1").ID
 	k.exec(
-		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-		SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM generate_series(1, 20000)`,
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+		                      message)
+		SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', ''
+		  FROM generate_series(1, 20000)`,
 		id,
 	)
 	k.exec(
-		`INSERT INTO managed_tx SELECT (jsonb_populate_record(t, jsonb_build_object('tx_id', gen_random_uuid(), 'request_id', 'other-' || n, 'queue_seq', t.queue_seq + n))).*
-		FROM managed_tx t, generate_series(1, 5000) n WHERE t.tx_id = $1`,
+		`INSERT INTO managed_tx
+		SELECT (jsonb_populate_record(t, jsonb_build_object(
+		           'tx_id', gen_random_uuid(), 'request_id', 'other-' || n,
+		           'queue_seq', t.queue_seq + n))).*
+		  FROM managed_tx t, generate_series(1, 5000) n WHERE t.tx_id = $1`,
 		tx,
 	)
 	k.exec("ANALYZE tx_event")
@@ -183,8 +187,10 @@ func TestEventsSinceOf_Page_ReadsNoMore(t *testing.T) {
 		ids = append(ids, k.queue(s, id, request).ID)
 	}
 	k.exec(
-		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-		SELECT submitter_id, tx_id, n, 'DELAYED', 'QUEUED', '', 'UNKNOWN', '', '' FROM managed_tx, generate_series(2, 500) n`,
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+		                      message)
+		SELECT submitter_id, tx_id, n, 'DELAYED', 'QUEUED', '', 'UNKNOWN', '', ''
+		  FROM managed_tx, generate_series(2, 500) n`,
 	)
 	k.exec("ANALYZE tx_event")
 	_, head, err := s.FeedHead(k.ctx)

@@ -19,7 +19,7 @@ type NodeInfo struct {
 	ExpiresAt time.Time // by the database's clock, which alone decides who is live
 }
 
-// Node is what this node is called: Config.Node.
+// Node returns the name of this node: Config.Node.
 func (s *Store) Node() string { return s.cfg.Node }
 
 // maxNodes bounds the list of live nodes.
@@ -40,7 +40,7 @@ func (s *Store) Heartbeat(ctx context.Context, chains []txn.ChainID,
 		return err
 	})
 	if err != nil {
-		return nil, s.failed(ctx, "tell that this node is live", err)
+		return nil, s.failed(ctx, "record the heartbeat", err)
 	}
 	nodes := make([]NodeInfo, len(rows))
 	for i, r := range rows {

@@ -48,7 +48,7 @@ func TestHeartbeats(t *testing.T) {
 		t.Fatalf("the second beat: %+v", again)
 	}
 
-	// A node that does not beat is gone when its time is up, whatever its own clock says; its row
+	// A node without heartbeats is gone when its time is up, independent of its own clock; its row
 	// stays for a day.
 	k.exec("UPDATE node SET expires_at = clock_timestamp() WHERE node_id = 'b/boot'")
 	alone, err := a.Heartbeat(k.ctx, []txn.ChainID{1}, true)
@@ -118,7 +118,7 @@ func TestHeartbeat_OwnersBusy_DoesNotWait(t *testing.T) {
 	}
 }
 
-// TestLease_Before: an acquisition tells from whom, and how long nobody held the lease.
+// TestLease_Before: an acquisition returns the previous owner and the time without an owner.
 func TestLease_Before(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -45,10 +45,10 @@ func newNotices(s *Store) *notices {
 	return &notices{s: s, ids: map[txn.SubmitterID]struct{}{}, closing: make(chan struct{})}
 }
 
-// Notify wakes the other nodes: there may be something to do for these submitters, or, when none is
-// named, for anybody. It returns at once; what comes within 10 ms goes as one message. It never
-// runs inside another statement, since it takes a lock of the whole database. A store on which
-// Listen was never called takes no part in wake-ups, and this does nothing there.
+// Notify wakes the other nodes: these submitters, or, without ids, any submitter may have work. It
+// returns at once; calls within 10 ms are sent as one message. It never runs inside another
+// statement, because it takes a lock of the whole database. On a store that has never called Listen
+// it does nothing.
 func (s *Store) Notify(ids ...txn.SubmitterID) {
 	n := s.notices
 	n.mu.Lock()
@@ -68,7 +68,8 @@ func (s *Store) Notify(ids ...txn.SubmitterID) {
 	}
 }
 
-// close sends what waits: the last word of a node that stops is that its submitters are free.
+// close sends the waiting messages: the last message of a stopping node is that its submitters are
+// free.
 func (n *notices) close() {
 	n.mu.Lock()
 	if !n.closed {
@@ -95,7 +96,7 @@ func (n *notices) sendAll() {
 	}
 }
 
-// take empties what waits; nothing ends the sender.
+// take empties the waiting messages; nothing ends the sender.
 func (n *notices) take() (ids []txn.SubmitterID, all, some bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -125,7 +126,7 @@ func (n *notices) send(ids []txn.SubmitterID, all bool) {
 			db.NotifyParams{Channel: channel, Payload: notice(n.s.cfg.Node, ids, all)})
 	})
 	if err != nil {
-		n.s.log.Debug("other nodes could not be woken; they find out by themselves", "submitters",
+		n.s.log.Debug("waking other nodes failed; polling covers it", "submitters",
 			len(ids), "cause", describeError(err))
 	}
 }
@@ -146,7 +147,7 @@ func notice(node string, ids []txn.SubmitterID, all bool) string {
 	return text
 }
 
-// parseNotice reads the text of a wake-up. What it does not understand is a reason to look.
+// parseNotice reads the text of a wake-up. A text that it does not understand wakes everything.
 func parseNotice(text string) (node string, ids []txn.SubmitterID, all bool) {
 	at := strings.LastIndexByte(text, '\n')
 	if at < 0 {
@@ -163,8 +164,8 @@ func parseNotice(text string) (node string, ids []txn.SubmitterID, all bool) {
 	return text[:at], ids, all
 }
 
-// channel is where the nodes of this ledger meet. It carries the schema, whatever the configuration
-// calls it: a channel belongs to the whole database.
+// channel is the channel of this ledger's nodes. It has the name of the schema in the database,
+// because a channel belongs to the whole database.
 func (s *Store) channel(ctx context.Context, conn *pgx.Conn) (string, error) {
 	schema := s.cfg.Schema
 	if schema == "" {
@@ -208,9 +209,9 @@ const (
 	listenRest    = 3 * time.Second // longest wait between two tries to connect
 )
 
-// Listen hears what other nodes have to tell, until ctx ends: see TakeWoken. It survives the loss
-// of the database. Whatever is missed while there is no connection is made up for by a look after
-// each one that is made.
+// Listen receives the wake-ups of other nodes until ctx ends: see TakeWoken. It survives the loss
+// of the database. Wake-ups that were lost without a connection are covered by a full check after
+// each new connection.
 func (s *Store) Listen(ctx context.Context) {
 	s.notices.mu.Lock()
 	s.notices.heard = true
@@ -224,7 +225,7 @@ func (s *Store) Listen(ctx context.Context) {
 		if heard {
 			wait = listenBackoff
 		}
-		s.log.Debug("wake-ups of other nodes are not heard; connecting again", "wait", wait,
+		s.log.Debug("connection for wake-ups lost; reconnecting", "wait", wait,
 			"cause", describeError(err))
 		pause := s.clock.NewTimer(wait)
 		select {
@@ -236,7 +237,7 @@ func (s *Store) Listen(ctx context.Context) {
 	}
 }
 
-// listen is Listen on one connection. connected tells whether there was one.
+// listen is Listen on one connection. connected reports whether there was one.
 func (s *Store) listen(ctx context.Context) (connected bool, err error) {
 	cfg, err := s.session("listen", noticeLimit, noticeLimit)
 	if err != nil {
@@ -265,7 +266,7 @@ func (s *Store) listen(ctx context.Context) (connected bool, err error) {
 	return true, s.hear(ctx, conn)
 }
 
-// hear takes what comes. A peer that is gone without a word is found out by asking it now and then.
+// hear receives notifications. It detects a peer that vanished silently by a query now and then.
 func (s *Store) hear(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		limited, cancel := context.WithTimeout(ctx, listenProbe)

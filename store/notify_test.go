@@ -36,7 +36,7 @@ func (k *kit) looks(s *Store, why string) {
 	})
 }
 
-// hears gathers what wakes a store, until all of these have come.
+// hears collects the wake-ups of a store, until all of these have arrived.
 func (k *kit) hears(s *Store, want ...txn.SubmitterID) {
 	k.t.Helper()
 	got := map[txn.SubmitterID]bool{}
@@ -55,11 +55,12 @@ func (k *kit) hears(s *Store, want ...txn.SubmitterID) {
 	})
 }
 
-// TestNotify_OtherNodes_Woken: and not the one that tells.
+// TestNotify_OtherNodes_Woken: the sender itself is not woken.
 func TestNotify_OtherNodes_Woken(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	a, b, c := k.open("a"), k.open("b"), k.open("c")
+	a, b := k.open("a"), k.open("b")
+	c := k.open("c")
 	for _, s := range []*Store{a, b, c} {
 		k.listening(s)
 	}
@@ -98,8 +99,8 @@ func TestNotify_DoesNotWaitForDisk(t *testing.T) {
 	}
 }
 
-// TestNotify_Busy_Gathers: what comes while one is under way goes as one, and too many names become
-// a look.
+// TestNotify_Busy_Gathers: calls during a message are sent as one, and too many ids become a full
+// check.
 func TestNotify_Busy_Gathers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -142,8 +143,8 @@ func TestNotify_Busy_Gathers(t *testing.T) {
 	k.looks(b, "too many names")
 }
 
-// TestListen_ConnectionLost_Reconnects: a connection that is lost, or that goes silent, is made
-// anew, and what was missed is made up for by a look.
+// TestListen_ConnectionLost_Reconnects: a lost or silent connection is replaced, and a full check
+// covers the missed wake-ups.
 func TestListen_ConnectionLost_Reconnects(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(*pgproxy.Proxy){
@@ -176,8 +177,8 @@ func TestListen_ConnectionLost_Reconnects(t *testing.T) {
 	}
 }
 
-// TestNotify_WithoutListen_Ignored: a store that does not listen tells nobody, and a closed one
-// says its last word first.
+// TestNotify_WithoutListen_Ignored: a store that does not listen wakes no other node, and a closing
+// one sends its last message first.
 func TestNotify_WithoutListen_Ignored(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -252,7 +253,7 @@ func TestWoken_Overflow_ReportsAll(t *testing.T) {
 	}
 }
 
-// TestDial_EveryConnection_UsesIt: whoever gives a way to connect sees all of them.
+// TestDial_EveryConnection_UsesIt: a configured dial function sees every connection.
 func TestDial_EveryConnection_UsesIt(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -58,19 +58,19 @@ func stopServer(t *testing.T, pg *pgembed.Server) {
 	}
 }
 
-// anew acquires a lease as an owner does that does not know what became of its change.
-func (f *fleet) anew(i int) *Lease {
+// reacquire acquires a lease as an owner does after an unknown outcome.
+func (f *fleet) reacquire(i int) *Lease {
 	f.t.Helper()
 	var l *Lease
-	f.eventually("the acquisition anew", func() (ok bool) {
+	f.eventually("the acquisition reacquire", func() (ok bool) {
 		l, _ = f.s.AcquireOne(f.ctx, f.ids[i])
 		return l != nil
 	})
 	return l
 }
 
-// TestCommit_ServerRestarts_Recovers: PostgreSQL is stopped at once, without a goodbye, while
-// changes are under way: before they are done, and when one is done and not told.
+// TestCommit_ServerRestarts_Recovers: PostgreSQL is killed while changes are running: before they
+// are done, and when one is done but not answered.
 func TestCommit_ServerRestarts_Recovers(t *testing.T) {
 	t.Parallel()
 	pg := startServer(t, "", nil)
@@ -102,7 +102,7 @@ func TestCommit_ServerRestarts_Recovers(t *testing.T) {
 	seen := map[Outcome]int{}
 	for i, a := range answers {
 		seen[a.Outcome]++
-		f.leases[i] = f.anew(i)
+		f.leases[i] = f.reacquire(i)
 		done := k.load(s, f.leases[i]).Cursor.Next == 1
 		f.whole(i, done)
 		switch {
@@ -118,7 +118,7 @@ func TestCommit_ServerRestarts_Recovers(t *testing.T) {
 		t.Errorf("no change was unsettled: %v", seen)
 	}
 
-	f.leases[5] = f.anew(5)
+	f.leases[5] = f.reacquire(5)
 	rule := p.On(fenced('E'), pgproxy.HoldReply)
 	held := make(chan answer, 1)
 	go func() {
@@ -133,7 +133,7 @@ func TestCommit_ServerRestarts_Recovers(t *testing.T) {
 	}
 	k.must(pg.Restart(k.ctx))
 	k.db.Pool.Reset()
-	f.anew(5)
+	f.reacquire(5)
 	f.whole(5, true)
 }
 
@@ -146,7 +146,8 @@ func TestCommit_StatementTimeout_Settles(t *testing.T) {
 	f := newFleet(k, s, 6)
 	const slow = 3
 	k.exec(
-		`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$`)
+		`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$`)
 	k.exec(
 		fmt.Sprintf(
 			"CREATE TRIGGER dawdle BEFORE UPDATE ON managed_tx FOR EACH ROW WHEN (NEW.tx_id = "+
@@ -231,8 +232,8 @@ func either(t *testing.T, a, b *pgembed.Server) string {
 }
 
 // TestCommit_Failover_Settles: the primary dies in the middle of a change, and a synchronous
-// standby takes its place. What was answered is there; what was not is settled by acquiring anew.
-// Before that the standby takes nothing, and says so.
+// standby takes over. Answered changes are there; the others are settled by acquiring the leases
+// again. Before its promotion the standby rejects writes, with the reason.
 func TestCommit_Failover_Settles(t *testing.T) {
 	t.Parallel()
 	primary, standby := pair(t)
@@ -250,8 +251,8 @@ func TestCommit_Failover_Settles(t *testing.T) {
 	if l, err := reader.AcquireOne(k.ctx, f.ids[1]); !isUnavailable(err) {
 		t.Errorf("a standby gives a lease: %v, %v", l, err)
 	}
-	if _, _, err := reader.CreateTx(k.ctx, Intent{Submitter: f.ids[1], RequestID: "new"}); !isUnavailable(
-		err) {
+	_, _, err := reader.CreateTx(k.ctx, Intent{Submitter: f.ids[1], RequestID: "new"})
+	if !isUnavailable(err) {
 		t.Errorf("a standby takes a transaction: %v", err)
 	}
 	if _, err := reader.Heartbeat(k.ctx, nil, true); !isUnavailable(err) {
@@ -270,14 +271,14 @@ func TestCommit_Failover_Settles(t *testing.T) {
 	if a := <-answers; a.Outcome != Unsettled {
 		t.Fatalf("the primary died: %v (%v)", a.Outcome, a.err)
 	}
-	heir, err := pgx.Connect(k.ctx, standby.URL("postgres"))
+	successor, err := pgx.Connect(k.ctx, standby.URL("postgres"))
 	k.must(err)
-	defer heir.Close(k.ctx)
-	_, err = heir.Exec(k.ctx, "SELECT pg_promote()")
+	defer successor.Close(k.ctx)
+	_, err = successor.Exec(k.ctx, "SELECT pg_promote()")
 	k.must(err)
 	k.db.Pool.Reset()
 	for i := range f.ids {
-		f.leases[i] = f.anew(i)
+		f.leases[i] = f.reacquire(i)
 		f.whole(i, i == 0)
 		if token := f.leases[i].Token(); token != 2 {
 			t.Errorf("submitter %d: token %d", f.ids[i], token)
@@ -287,7 +288,8 @@ func TestCommit_Failover_Settles(t *testing.T) {
 	if !strings.Contains(value[string](k, "SELECT pg_is_in_recovery()::TEXT"), "false") {
 		t.Error("the standby is one still")
 	}
-	if is := value[string](k, "SELECT timeline_before || ' ' || timeline FROM ledger"); is != "1 2" {
+	is := value[string](k, "SELECT timeline_before || ' ' || timeline FROM ledger")
+	if is != "1 2" {
 		t.Errorf("timelines before and after the fail-over: %s", is)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Gap is a range of nonces that no transaction of the ledger uses: somebody else did, and an
-// operator decided to go on.
+// Gap is a range of nonces that no transaction of the ledger uses: another program did, and an
+// operator decided to proceed.
 type Gap struct {
 	First, Last txn.Nonce
 	Tx          *txn.TxID // that gave it up; nil: the cursor was moved past it
@@ -23,9 +23,9 @@ type Gap struct {
 
 const maxGaps = 100
 
-// Waiting tells what holds a submitter up, all as of one moment: the lowest nonce in flight that is
-// in no block, and the first of the queue, either of them nil where there is none; and the oldest
-// gaps, 100 at most. The transactions come without their attempts.
+// Waiting returns the reasons why a submitter waits, all in one snapshot: the transaction with the
+// lowest nonce in flight that is in no block, and the head of the queue, either of them nil if
+// there is none; and the oldest gaps, at most 100. The transactions have no attempts.
 func (s *Store) Waiting(ctx context.Context,
 	submitter txn.SubmitterID) (blocking, head *txn.Tx, gaps []Gap, err error) {
 	err = s.snapshot(ctx, func(q *db.Queries) (err error) {
@@ -52,7 +52,7 @@ func (s *Store) Waiting(ctx context.Context,
 	})
 	if err != nil {
 		return nil, nil, nil, s.failed(ctx,
-			fmt.Sprintf("read what submitter %d waits for", submitter), err)
+			fmt.Sprintf("read the waiting transactions of submitter %d", submitter), err)
 	}
 	return blocking, head, gaps, nil
 }
@@ -80,12 +80,12 @@ func optionalTx(row db.ManagedTx, err error) (*txn.Tx, error) {
 	return &tx, err
 }
 
-// Census is how many of some submitters, and of their transactions, are in which condition. Who is
-// protected counts whoever owns it, or nobody.
+// Census counts submitters, and their transactions, by condition. Protected counts all submitters,
+// with or without an owner.
 type Census struct {
 	Queued, InFlight, Stuck int64 // transactions; STUCK ones are in flight as well
 	Paused, Owned           int64 // submitters; owned: some node has a live lease
-	Unfunded                int64 // submitters that cannot pay for what is next
+	Unfunded                int64 // submitters that cannot afford their next transaction
 	Protected               int64 // submitters of the whole ledger
 	OldestQueued            time.Duration
 }

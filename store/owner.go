@@ -17,8 +17,8 @@ import (
 // the next look.
 const maxCommands = 100
 
-// Load reads all that the owner of a submitter keeps in memory. The lease, taken before, is what
-// makes the parts fit: nobody else writes them.
+// Load reads everything that the owner of a submitter keeps in memory. The lease, acquired before,
+// makes the parts consistent: no other node writes them.
 func (s *Store) Load(ctx context.Context, lease *Lease) (Ledger, error) {
 	verb := fmt.Sprintf("load submitter %d", lease.submitter)
 	conn, err := s.owner.Acquire(ctx)
@@ -111,8 +111,8 @@ func (s *Store) SignedAttempts(ctx context.Context, lease *Lease,
 	return attempts, nil
 }
 
-// Inboxes reads what others wrote for these submitters: up to head transactions of each queue, and
-// the oldest commands that nobody has applied. A submitter with neither has an empty inbox.
+// Inboxes reads the intents of these submitters: up to head transactions of each queue, and the
+// oldest commands that are not applied. A submitter with neither has an empty inbox.
 func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
 	head int) (map[txn.SubmitterID]Inbox, error) {
 	verb := fmt.Sprintf("read the inboxes of %d submitters", len(ids))
@@ -154,8 +154,9 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
 	return boxes, nil
 }
 
-// WithCommands returns those of the submitters that have a command that is not applied.
-func (s *Store) WithCommands(ctx context.Context, ids []txn.SubmitterID) ([]txn.SubmitterID, error) {
+// WithCommands returns the submitters that have a command that is not applied.
+func (s *Store) WithCommands(ctx context.Context,
+	ids []txn.SubmitterID) ([]txn.SubmitterID, error) {
 	rows, err := s.own().WithCommands(ctx, plain(ids))
 	if err != nil {
 		return nil, s.failed(ctx, fmt.Sprintf("read the commands of %d submitters", len(ids)), err)
@@ -167,17 +168,17 @@ func (s *Store) WithCommands(ctx context.Context, ids []txn.SubmitterID) ([]txn.
 	return commanded, nil
 }
 
-// How many transactions are looked at for the final ones that an owner compares with the chain.
-// Each waits for the block of the one before it, so there are not more of them than blocks; the
-// least leaves room for those in flight.
+// The number of transactions to search for the final ones that an owner compares with the chain.
+// Each waits for the block of the one before it, so there are no more of them than blocks; the
+// minimum leaves room for transactions in flight.
 const (
 	leastRecent = 512
 	mostRecent  = 4096
 )
 
-// RecentFinals reads the final transactions whose block is less than depth below the newest one's,
-// and those that ended as never run no longer ago than that although there are signed forms of
-// them: what a reorg could still reach. Without attempts.
+// RecentFinals reads the final transactions that a reorg could reach: their block is less than
+// depth below the newest one, or they became final as not executed within that depth although they
+// have attempts. It reads no attempts.
 func (s *Store) RecentFinals(ctx context.Context, lease *Lease, depth uint64) ([]txn.Tx, error) {
 	verb := fmt.Sprintf("read the newest final transactions of submitter %d", lease.submitter)
 	rows, err := s.own().RecentFinals(ctx, db.RecentFinalsParams{

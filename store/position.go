@@ -26,9 +26,10 @@ func (e EventInfo) Key() EventKey { return EventKey{e.Xid, e.Event.Submitter, e.
 
 // Position is how far a reader of the feed has come.
 //
-// Transactions commit in another order than they begin, so no number of an event tells what comes
-// later. A snapshot does: whatever a newer snapshot sees and the reader's last one did not is new
-// to it, whenever it began. Within the events between two snapshots the reader stands behind After.
+// Transactions commit in another order than they begin, so the number of an event does not define
+// which events are newer. A snapshot does: an event that a newer snapshot sees and the reader's
+// last one did not is new to it, whenever it began. Within the events between two snapshots the
+// reader's position is After.
 type Position struct {
 	Epoch int64 // of the ledger; a restore raises it, and older positions mean nothing then
 	// of the server, at the time of the snapshots; see Head.Holds
@@ -104,8 +105,8 @@ func (p Position) AppendTo(text []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(text, signed(b))
 }
 
-// signed adds a checksum: a token that was mistyped or cut is found out. It is no secret, and
-// whoever forges a token reads what he may read anyway.
+// signed adds a checksum, which detects a mistyped or truncated token. It is not a secret: a forged
+// token only reads events that its caller may read anyway.
 func signed(b []byte) []byte { return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)) }
 
 // ParsePosition reads a resume token.
@@ -176,7 +177,7 @@ func appendNumbers(numbers []uint64, snapshot string) []uint64 {
 	return numbers
 }
 
-// reader takes an encoded position apart. What cannot be makes it bad and reads as zero.
+// reader decodes a position. Invalid data set bad and read as zero.
 type reader struct {
 	rest []byte
 	bad  bool

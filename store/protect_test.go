@@ -42,7 +42,7 @@ func (k *kit) load(s *Store, l *Lease) Ledger {
 	return ledger
 }
 
-// chainNonce is what a reader sees of the protection in force; -1: unknown.
+// chainNonce is the chain nonce of the protection in force; -1: unknown.
 func (k *kit) chainNonce(s *Store, id txn.SubmitterID) int64 {
 	k.t.Helper()
 	info, err := s.Submitter(k.ctx, id)
@@ -111,8 +111,8 @@ func TestProtect_EachProtection_Counted(t *testing.T) {
 	k.want(k.commit(s, l, txn.Change{Unprotect: &end}), Conflict) // the first one's
 }
 
-// TestProtect_SelfEndingProtection_GivesWay: a protection that nobody has to decide on gives way to
-// one that somebody asked for, which is another; to none else.
+// TestProtect_SelfEndingProtection_GivesWay: a protection that needs no decision gives way to a
+// different one that was requested, and to no other.
 func TestProtect_SelfEndingProtection_GivesWay(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -210,7 +210,7 @@ func (k *kit) lawful(s *Store, id txn.SubmitterID) {
 	}
 }
 
-// TestLastBlock is that of the transaction before the cursor.
+// TestLastBlock reads the block of the transaction before the cursor.
 func TestLastBlock(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -237,16 +237,19 @@ func TestLastBlock(t *testing.T) {
 	k.exec("UPDATE managed_tx SET requeued = 1 WHERE submitter_id = $1 AND nonce = 1", int32(id))
 	if c := k.load(s, l).Cursor; c.LastBlock != 0 {
 		t.Errorf(
-			"it was given back to the queue, and may have ended by a form of another nonce: %+v", c)
+			"it was requeued, and may be final under another nonce: %+v", c)
 	}
 }
 
 // requeued is the write that gives a STUCK transaction back to the queue.
 func requeued(tx txn.Tx) txn.Write {
 	w := move(tx, txn.EventRequeued, txn.Queued)
-	w.Next.Nonce, w.Next.Slot, w.Next.Released, w.Next.TxHash, w.Next.Receipt = nil, 0, false,
-		txn.Hash{}, nil
-	w.Next.Sub, w.Next.Reason, w.Next.LastError, w.Next.SubmitAttempts = txn.None, "", "", 0
+	w.Next.Nonce, w.Next.Receipt = nil, nil
+	w.Next.Slot, w.Next.SubmitAttempts = 0, 0
+	w.Next.Released = false
+	w.Next.TxHash = txn.Hash{}
+	w.Next.Sub = txn.None
+	w.Next.Reason, w.Next.LastError = "", ""
 	w.Next.Requeued++
 	return w
 }
@@ -338,8 +341,8 @@ func TestGap_NonceOfTransaction_Refused(t *testing.T) {
 			t.Errorf("%s: %v", c.what, err)
 		}
 	}
-	if _, err := k.db.Pool.Exec(k.ctx, "UPDATE submitter_nonce_cursor SET next_nonce = 4"); !containsText(
-		err, "must not fall") {
+	_, err := k.db.Pool.Exec(k.ctx, "UPDATE submitter_nonce_cursor SET next_nonce = 4")
+	if !containsText(err, "must not fall") {
 		t.Errorf("the cursor falls: %v", err)
 	}
 }
@@ -359,8 +362,9 @@ func TestRequeue_InGroup(t *testing.T) {
 		changes[i] = txn.Change{Writes: []txn.Write{requeued(after(tx, stuck))}}
 	}
 	stale := move(k.queue(f.s, f.ids[3], "beside"), txn.EventFailed,
-		txn.Failed) // what keeps the change from being done is another part of it
-	stale.Version, stale.Next.Version, stale.Next.Executed = 2, 3, txn.No
+		txn.Failed) // another part of the change prevents it
+	stale.Version, stale.Next.Version = 2, 3
+	stale.Next.Executed = txn.No
 	changes[3].Writes = append(changes[3].Writes, stale)
 	answers := f.together(changes)
 	for i, id := range f.ids {
@@ -373,7 +377,8 @@ func TestRequeue_InGroup(t *testing.T) {
 	}
 }
 
-// TestCheckChange_Unlawful_NotSent: what breaks a law of its own never gets to the database.
+// TestCheckChange_Unlawful_NotSent: a change that breaks a law on its own never reaches the
+// database.
 func TestCheckChange_Unlawful_NotSent(t *testing.T) {
 	t.Parallel()
 	nonce := txn.Nonce(3)
@@ -471,7 +476,7 @@ func TestAddCommand_ProtectTwice_OneCommand(t *testing.T) {
 	}
 }
 
-// TestWaitingAndCensus reads what holds a submitter up, and counts.
+// TestWaitingAndCensus reads why a submitter waits, and counts.
 func TestWaitingAndCensus(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -507,7 +512,8 @@ func TestWaitingAndCensus(t *testing.T) {
 		t.Errorf("the oldest waits for %v", age)
 	}
 	got.OldestQueued = 0
-	if want := (Census{Queued: 1, InFlight: 1, Stuck: 1, Protected: 1, Paused: 1, Owned: 1}); got != want {
+	want := Census{Queued: 1, InFlight: 1, Stuck: 1, Protected: 1, Paused: 1, Owned: 1}
+	if got != want {
 		t.Fatalf("census %+v, want %+v", got, want)
 	}
 	for _, poor := range []txn.Tx{queued, tx} { // whether it waits for its nonce, or has one

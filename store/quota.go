@@ -10,21 +10,21 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// quota bounds what waits in the queues, of each submitter and in all. Nothing is counted where a
-// transaction is created or leaves its queue: a row that all of these write would be one for all of
-// them to wait for. A node knows what waited when it last counted, adds what it has accepted since,
-// and counts anew once that is its credit, a sixteenth of the limit; below that a create costs no
-// statement but its own. What other nodes accept meanwhile it does not know. So a queue may grow
-// beyond its limit, by the credit of each other node that has not counted since: with n nodes by
-// (n-1)/16 of the limit at most. Where a sixteenth is less than what one statement inserts (and
-// another beside it that was refused and is tried again), it is that instead of it, but no more
-// than the limit. A process knows nothing when it starts, and counts as a further node.
+// quota bounds the queued transactions, per submitter and in total. Creating a transaction, or one
+// leaving its queue, updates no counter: all of these would wait for that row. A node knows the
+// depth when it last counted, adds the transactions that it has accepted since, and counts again
+// once these reach its credit, a sixteenth of the limit; below that a create costs no other
+// statement. It does not know the transactions that other nodes accept meanwhile. So a queue may
+// exceed its limit by the credit of each other node that has not counted since: with n nodes by at
+// most (n-1)/16 of the limit. If a sixteenth is less than the rows of one statement (and of another
+// one that was refused and is retried), the credit is that number, but not more than the limit. A
+// process knows nothing when it starts, and counts as a further node.
 //
-// Who repeats what was accepted takes a place only where there is one for everybody: else it is
-// looked for first.
+// A repeated request takes a place only if there is one for every job: otherwise it is looked up
+// first.
 //
-// Of a full queue nobody holds a place: what leaves it is seen by the next count, and none of those
-// follows another at once, however many are refused.
+// No job holds a place in a full queue: the next count sees the ones that leave, and counts never
+// follow each other at once, however many jobs are refused.
 type quota struct {
 	mu     sync.Mutex
 	each   int64 // the limit of a submitter; 0: none
@@ -34,23 +34,26 @@ type quota struct {
 
 const (
 	creditShare = 16 // of a limit
-	// a queue may hold so many times the free room of the ledger, so that an account leaves room
-	// for others: an eighth of it, and a fifteenth after two such accounts
+	// a queue may hold at most this multiple of the free room of the ledger, so that an account
+	// leaves room for others: an eighth of it, and a fifteenth after two such accounts
 	ledgerLead = 7
 	leastRest  = 250 * time.Millisecond // between two counts of a queue that is full
-	// a rest is so many times what the count took, so that counting takes a twentieth of the time
-	// at most
+	// the pause is a multiple of the duration of the count, so that counting takes at most a
+	// twentieth of the time
 	restShare = 20
 	mostRest  = 30 * time.Second
 	maxGauges = 1 << 16 // remembered; all are forgotten then, as by a process that starts
 
-	// that callers are asked for
-	leastWait, unknownWait, mostWait = time.Second, 5 * time.Second, 30 * time.Second
+	// bounds of RetryAfter
+	leastWait   = time.Second
+	unknownWait = 5 * time.Second
+	mostWait    = 30 * time.Second
 )
 
-// QueueFullError says that a queue takes nothing more at the moment. What has its place keeps it.
+// QueueFullError is returned when a queue accepts no more at the moment. Accepted transactions keep
+// their place.
 type QueueFullError struct {
-	Ledger     bool          // all queues together; else that of the submitter
+	Ledger     bool          // all queues together; otherwise the submitter's queue
 	Share      bool          // the submitter's share of all queues
 	Limit      int           // transactions
 	RetryAfter time.Duration // in which a place came free lately; 5 s where that is not known
@@ -58,12 +61,12 @@ type QueueFullError struct {
 
 func (e *QueueFullError) Error() string {
 	if e.Ledger {
-		return fmt.Sprintf("all queues together hold %d transactions, their limit", e.Limit)
+		return fmt.Sprintf("all queues together are full: limit %d transactions", e.Limit)
 	}
-	return fmt.Sprintf("its queue holds %d transactions, its limit", e.Limit)
+	return fmt.Sprintf("the submitter's queue is full: limit %d transactions", e.Limit)
 }
 
-// gauge is what a node knows of how much waits.
+// gauge is a node's knowledge of the depth of a queue.
 type gauge struct {
 	limit   int64     // 0: none
 	counted int64     // at the last count
@@ -84,7 +87,7 @@ func newQuota(each, all int) *quota {
 	}
 }
 
-// gauge is that of a submitter.
+// gauge returns the gauge of a submitter.
 func (q *quota) gauge(id txn.SubmitterID) *gauge {
 	g := q.of[id]
 	if g == nil {
@@ -114,8 +117,8 @@ func (q *quota) countShare(g *gauge, now time.Time) bool {
 
 func (g *gauge) room() bool { return g.limit == 0 || g.counted+g.since < g.limit }
 
-// stale tells whether more is to be known before so many go in: because the credit is used up, or
-// because what seems full may not be full any more.
+// stale reports whether a count is needed before n more are accepted: because the credit is used
+// up, or because a queue that seems full may not be full any more.
 func (g *gauge) stale(wanted int64, now time.Time) bool {
 	switch left := g.limit - g.counted - g.since; {
 	case g.limit == 0, now.Sub(g.failed) < mostRest:
@@ -131,9 +134,9 @@ func (g *gauge) stale(wanted int64, now time.Time) bool {
 // shorter.
 func (g *gauge) most() int64 { return g.limit + g.limit/4 + 1 }
 
-// learn takes a count that was begun when this many places had been taken for good, of all that
-// ever were. Of two at once, what one has seen is not taken away again by the other; and one that
-// has seen less is old.
+// learn applies a count that began when this many places had been taken permanently, since the
+// start. Of two concurrent counts, one does not subtract the places that the other has seen; and
+// the one that has seen fewer is older.
 func (g *gauge) learn(depth, settled int64, began, now time.Time) {
 	seen := settled - g.told
 	if seen < 0 {
@@ -145,17 +148,18 @@ func (g *gauge) learn(depth, settled int64, began, now time.Time) {
 	} else {
 		g.place = 0
 	}
-	g.counted, g.since, g.at = depth, g.since-seen, now
+	g.counted, g.at = depth, now
+	g.since -= seen
 	g.rest = min(max(restShare*now.Sub(began), leastRest), mostRest)
 }
 
-// full is what is said of a gauge without room.
+// full returns the error of a gauge without room.
 func (g *gauge) full(ledger bool, now time.Time) *QueueFullError {
 	wait := g.place
 	if wait == 0 {
 		wait = unknownWait
 	}
-	wait = max(wait, g.at.Add(g.rest).Sub(now)) // nobody looks before
+	wait = max(wait, g.at.Add(g.rest).Sub(now)) // no count happens earlier
 	return &QueueFullError{
 		Ledger:     ledger,
 		Limit:      int(g.limit),
@@ -163,9 +167,10 @@ func (g *gauge) full(ledger bool, now time.Time) *QueueFullError {
 	}
 }
 
-// seat gives places to those of a group for whom there are any, and notes at the others what is
-// full. They may have a place from before.
-func (s *Store) seat(ctx context.Context, group []*createJob) (seated []*createJob, err error) {
+// reserve reserves places for the jobs of a group for which there is room, and notes the full queue
+// for the others. They may already have a place.
+func (s *Store) reserve(ctx context.Context, group []*createJob) (reserved []*createJob,
+	err error) {
 	q := s.quota
 	if q.each == 0 && q.ledger.limit == 0 {
 		return group, nil
@@ -177,7 +182,7 @@ func (s *Store) seat(ctx context.Context, group []*createJob) (seated []*createJ
 	return q.take(group, s.clock.Now()), nil
 }
 
-func (q *quota) take(group []*createJob, now time.Time) (seated []*createJob) {
+func (q *quota) take(group []*createJob, now time.Time) (reserved []*createJob) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, job := range group {
@@ -195,18 +200,18 @@ func (q *quota) take(group []*createJob, now time.Time) (seated []*createJob) {
 				g.since++
 				g.flying++
 			}
-			seated = append(seated, job)
+			reserved = append(reserved, job)
 		}
 	}
-	return seated
+	return reserved
 }
 
-// settle takes back the places of those that were not inserted. One whose fate nobody knows keeps
-// its own until the next count.
-func (q *quota) settle(seated []*createJob, inserted func(*createJob) bool) {
+// settle releases the places of jobs that were not inserted. A job with an unknown outcome keeps
+// its place until the next count.
+func (q *quota) settle(reserved []*createJob, inserted func(*createJob) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, job := range seated {
+	for _, job := range reserved {
 		if job.gauge == nil {
 			continue
 		}
@@ -219,8 +224,8 @@ func (q *quota) settle(seated []*createJob, inserted func(*createJob) bool) {
 	}
 }
 
-// stale names the submitters of a group of whose queues more is to be known, and tells whether that
-// is so of all together.
+// stale returns the submitters of a group whose queues must be counted, and whether the total must
+// be.
 func (q *quota) stale(group []*createJob, now time.Time) (ids []int32, all bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -239,7 +244,7 @@ func (q *quota) stale(group []*createJob, now time.Time) (ids []int32, all bool)
 	return ids, all || q.ledger.stale(int64(len(group)), now)
 }
 
-// count finds out what waits for these submitters, and, if it is asked for, in all.
+// count reads the depth of these submitters' queues, and, if requested, the total.
 func (s *Store) count(ctx context.Context, ids []int32, all bool) error {
 	q := s.quota
 	if len(ids) > 0 {
@@ -270,16 +275,15 @@ func (s *Store) count(ctx context.Context, ids []int32, all bool) error {
 	return nil
 }
 
-// notCounted goes on with what is known when it is the count alone that fails, because it takes too
-// long in a ledger that is slow: what this node accepts is bounded by that as well. Else creates
-// would be refused while there is room, and each of them would ask the database for the same again.
+// notCounted continues with the known depths when only the count fails, because it takes too long
+// in a slow ledger: the transactions that this node accepts are still bounded. Otherwise creates
+// would be refused while there is room, and each of them would repeat the count.
 func (s *Store) notCounted(err error, gauges []*gauge) error {
-	if fate := judge(err, true); fate != again && fate != refused {
+	if outcome := judge(err, true); outcome != again && outcome != refused {
 		return err
 	}
 	s.log.Warn(
-		"what waits in the queues could not be counted; their limits are those of what this node "+
-			"knows of them",
+		"counting queues failed; limits apply to the transactions known to this node",
 		"queues", len(gauges), "cause", describeError(err))
 	s.quota.mu.Lock()
 	defer s.quota.mu.Unlock()
@@ -295,7 +299,8 @@ func (q *quota) lookUp(id txn.SubmitterID) *gauge {
 	return q.gauge(id)
 }
 
-// begin notes what a count that begins now will see for sure; what it returns takes the count.
+// begin notes the places that a count that begins now will certainly see; the returned function
+// applies the count.
 func (q *quota) begin(began time.Time,
 	gauges []*gauge) (done func(now time.Time, depth func(i int) int64)) {
 	q.mu.Lock()

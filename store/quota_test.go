@@ -20,8 +20,8 @@ func queues(each, all int) func(*Config) {
 	return func(c *Config) { c.MaxQueued, c.MaxQueuedTotal = each, all }
 }
 
-// fill creates one after the other until that is refused for want of room, and says how many went
-// in.
+// fill creates transactions one after the other until one is refused for lack of room, and returns
+// their number.
 func (k *kit) fill(s *Store, id txn.SubmitterID, prefix string,
 	most int) (accepted int, full *QueueFullError) {
 	k.t.Helper()
@@ -43,8 +43,8 @@ func (k *kit) fill(s *Store, id txn.SubmitterID, prefix string,
 	return 0, nil
 }
 
-// A queue that is full takes nothing, says so, answers for what it has, and takes more once there
-// is room. Other queues are none of its business.
+// A full queue rejects new transactions with a reason, answers repeated requests, and accepts more
+// once there is room. Other queues are not affected.
 func TestCreateTx_QueueFull_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -66,14 +66,15 @@ func TestCreateTx_QueueFull_Refused(t *testing.T) {
 		t.Errorf("a key that is used: %v", err)
 	}
 	k.queue(s, bob, "bob's")
-	for i, fate := range s.CreateTxs(k.ctx, []Intent{
+	for i, result := range s.CreateTxs(k.ctx, []Intent{
 		{Submitter: alice, RequestID: "r1", Payload: payload("r")},
 		{Submitter: alice, RequestID: "new", Payload: payload("r")},
 		{Submitter: bob, RequestID: "b2", Payload: payload("b")},
 	}) {
-		if refused := errors.As(fate.Err, &full); refused != (i == 1) || fate.Created != (i == 2) ||
-			fate.Err != nil && !refused {
-			t.Errorf("of a batch, %d: %+v", i, fate)
+		if refused := errors.As(result.Err, &full); refused != (i == 1) ||
+			result.Created != (i == 2) ||
+			result.Err != nil && !refused {
+			t.Errorf("of a batch, %d: %+v", i, result)
 		}
 	}
 	cancelled, err := s.CancelQueued(k.ctx, again.ID)
@@ -90,8 +91,8 @@ func TestCreateTx_QueueFull_Refused(t *testing.T) {
 	}
 }
 
-// Whoever repeats what a nearly full queue has takes no place of those who come with something new,
-// in one call or many, whatever else is wrong with one of them.
+// A repeated request to a nearly full queue takes no place from new ones, in one call or many,
+// independent of other errors.
 func TestCreateTx_Repeated_TakesNoRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -116,16 +117,17 @@ func TestCreateTx_Repeated_TakesNoRoom(t *testing.T) {
 			asks = append(asks,
 				Intent{Submitter: id, RequestID: fmt.Sprint("new", n), Payload: payload("r")})
 		}
-		fates, created, full := s.CreateTxs(k.ctx, asks), 0, 0
-		for i, fate := range fates[:8] {
-			if fate.Err != nil || fate.Created {
-				t.Errorf("%s: repeat %d: %v, %v", name, i, fate.Created, fate.Err)
+		created, full := 0, 0
+		results := s.CreateTxs(k.ctx, asks)
+		for i, result := range results[:8] {
+			if result.Err != nil || result.Created {
+				t.Errorf("%s: repeat %d: %v, %v", name, i, result.Created, result.Err)
 			}
 		}
-		for _, fate := range fates[8+len(wrong):] {
-			if fate.Created {
+		for _, result := range results[8+len(wrong):] {
+			if result.Created {
 				created++
-			} else if _, is := errors.AsType[*QueueFullError](fate.Err); is {
+			} else if _, is := errors.AsType[*QueueFullError](result.Err); is {
 				full++
 			}
 		}
@@ -153,8 +155,8 @@ func TestCreateTx_LedgerFull_Refused(t *testing.T) {
 	}
 }
 
-// A submitter that takes nothing says that, and not that its queue is full: to come again later
-// would not help.
+// A submitter that accepts nothing returns that reason, not a full queue: a later retry would not
+// help.
 func TestCreateTx_QueueFullAndPaused_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -169,8 +171,8 @@ func TestCreateTx_QueueFullAndPaused_Refused(t *testing.T) {
 	}
 }
 
-// Nothing is counted while a node accepts less than its credit, and what is not inserted takes no
-// place.
+// Nothing is counted while a node accepts less than its credit, and a job that is not inserted
+// takes no place.
 func TestQuota_WithinCredit_NoCount(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -206,8 +208,8 @@ func (k *kit) landed(s *Store, id txn.SubmitterID) (of, all gauge) {
 	return of, all
 }
 
-// A node that knows nothing of what others have accepted goes beyond the limit by its credit, and
-// no further.
+// A node that does not know the transactions that others accept exceeds the limit by its credit,
+// and no more.
 func TestQuota_NewNode_Counts(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -226,7 +228,11 @@ func TestQuota_NewNode_Counts(t *testing.T) {
 func TestQuota_BurstOnTwoNodes_Bounded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	const limit, callers, each = 480, 64, 30
+	const (
+		limit   = 480
+		callers = 64
+		each    = 30
+	)
 	stores := []*Store{k.open("a", queues(limit, 0)), k.open("b", queues(limit, 0))}
 	id := k.submitter(stores[0], "alice")
 	var mu sync.Mutex
@@ -265,8 +271,7 @@ func TestQuota_BurstOnTwoNodes_Bounded(t *testing.T) {
 	}
 }
 
-// simNode is a node of TestQuota_OverrunBound: what it knows, and the statement that it has under
-// way.
+// simNode is a node of TestQuota_OverrunBound: its knowledge, and its running statement.
 type simNode struct {
 	quota  *quota
 	flying []*createJob
@@ -283,8 +288,8 @@ func (n *simNode) commit(t *rapid.T, depth *int64) {
 	n.flying = nil
 }
 
-// TestQuota_OverrunBound: whatever nodes do when, and whatever their counts see of it, a queue
-// exceeds its limit by no more than is said.
+// TestQuota_OverrunBound: with any schedule of nodes and any visibility of their counts, a queue
+// exceeds its limit by no more than the documented bound.
 func TestQuota_OverrunBound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -332,8 +337,8 @@ func TestQuota_OverrunBound(t *testing.T) {
 	})
 }
 
-// Two counts at once, of a group and of one beside it that is tried again in halves, take what they
-// have seen away once.
+// Two concurrent counts, of a group and of one that is retried in halves, subtract the places that
+// they have seen once.
 func TestQuota_ConcurrentCounts(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
@@ -367,8 +372,8 @@ func TestQuota_ConcurrentCounts(t *testing.T) {
 	}
 }
 
-// A count that fails by itself, for taking too long, refuses nobody while there is room by what is
-// known, and is not tried again at once.
+// A count that fails because it takes too long refuses no job while there is room by the known
+// depth, and is not retried at once.
 func TestQuota_CountFails_UsesLastCount(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -392,13 +397,13 @@ func TestQuota_CountFails_UsesLastCount(t *testing.T) {
 	}
 }
 
-// What a node holds on its way to the database is bounded in bytes.
+// The pending creates of a node are bounded in bytes.
 func TestCreateTx_TooManyPendingBytes_Busy(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
 	id := k.submitter(s, "alice")
-	s.creates.limits.held = 1000 // nobody creates yet
+	s.creates.limits.held = 1000 // no job exists yet
 	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "big",
 		Payload: txn.Payload{Data: make([]byte, 1000)}}); !errors.Is(
 		err, ErrBusy) {
@@ -412,7 +417,7 @@ func TestCreateTx_TooManyPendingBytes_Busy(t *testing.T) {
 	})
 }
 
-// The next count tells how fast a queue becomes shorter, and that is what callers are told.
+// The next count measures how fast a queue shrinks, and callers get that rate.
 func TestQuota_RetryAfter(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_700_000_000, 0)
@@ -443,8 +448,8 @@ func TestQuota_RetryAfter(t *testing.T) {
 	}
 }
 
-// What waits is counted along the index of the queues, and a page is read along its key, whatever
-// else the ledger holds.
+// Queued transactions are counted along the index of the queues, and a page is read along its key,
+// independent of the rest of the ledger.
 func TestQuota_CountPlan_UsesIndex(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())

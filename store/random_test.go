@@ -52,8 +52,8 @@ func gamble(r *rand.Rand, tx txn.Tx, cursor txn.Nonce) txn.Change {
 	return txn.Change{Writes: []txn.Write{w}}
 }
 
-// TestRandomMoves lets two goroutines gamble under one token, a caller cancel, and another node
-// take the lease over now and then. Whatever comes of it is a legal history.
+// TestRandomMoves lets two goroutines make random moves under one token, a caller cancel, and
+// another node take the lease over now and then. Every outcome is a legal history.
 func TestRandomMoves(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -125,7 +125,7 @@ func (k *kit) gamblers(s *Store, l *Lease, txs []txn.TxID, seed uint64) map[Outc
 	return outcomes
 }
 
-// legalHistory checks the laws from what is written.
+// legalHistory checks the laws against the written rows.
 func (k *kit) legalHistory(id txn.SubmitterID, txs []txn.TxID) {
 	k.t.Helper()
 	s := k.open("reader")

@@ -62,8 +62,8 @@ func (s *Store) TxByRequest(ctx context.Context, submitter txn.SubmitterID,
 	return toInfo(db.TxByIDRow(rows[0]))
 }
 
-// Attempts reads the signed forms of a transaction, oldest first, and never their bytes: whoever
-// has those can send them.
+// Attempts reads the attempts of a transaction, oldest first, without their bytes: a reader of the
+// bytes can broadcast them.
 func (s *Store) Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error) {
 	verb := fmt.Sprintf("read the attempts of transaction %s", id)
 	rows, err := s.read().AttemptsOf(ctx,

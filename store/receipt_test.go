@@ -31,8 +31,8 @@ func (k *kit) ended(s *Store, l *Lease, tx txn.Tx, nonce txn.Nonce, kind txn.Att
 	k.done(s, l, txn.Change{Writes: []txn.Write{confirmed(after(tx, in))}})
 }
 
-// TestReads_Included_ReportsAttemptKind: of a transaction without a receipt there is none, of the
-// others it is the one whose hash the receipt has, whatever asks; and so it is for events.
+// TestReads_Included_ReportsAttemptKind: a transaction without a receipt has no kind, and the
+// others have the kind of the attempt with the receipt's hash, in every read; and so do events.
 func TestReads_Included_ReportsAttemptKind(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -104,8 +104,8 @@ func TestReads_Included_ReportsAttemptKind(t *testing.T) {
 	k.eventsTell(s, want)
 }
 
-// eventsTell checks that each event with a receipt tells the form, and no other one does; and what
-// else they look up.
+// eventsTell checks that each event with a receipt has the kind of its attempt, and no other event
+// has one; and the other looked-up columns.
 func (k *kit) eventsTell(s *Store, want map[txn.TxID]txn.AttemptKind) {
 	k.t.Helper()
 	ids := []txn.TxID{}
@@ -147,9 +147,9 @@ func (k *kit) eventsTell(s *Store, want map[txn.TxID]txn.AttemptKind) {
 	}
 }
 
-// TestReads_NotIncluded_NoAttemptLookup: pages of a list and of the feed read each row once, and of
-// a row without a receipt nothing more. The forms are so few here that a look at one would read
-// them all.
+// TestReads_NotIncluded_NoAttemptLookup: pages of a list and of the feed read each row once, and
+// nothing more for a row without a receipt. There are so few attempts here that one lookup would
+// read them all.
 func TestReads_NotIncluded_NoAttemptLookup(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -158,13 +158,17 @@ func TestReads_NotIncluded_NoAttemptLookup(t *testing.T) {
 	const queued, page = 30_000, 100
 	k.past(id, 100, queued)
 	k.exec(
-		`INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
-		SELECT submitter_id, tx_id, 1, 'ORIGINAL', nonce, sha256(uuid_send(tx_id)), decode(repeat('02', 115), 'hex'), 21000, 3000000000, 1000000000, FALSE, 1
+		`INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx,
+		                        gas_limit, fee_cap, tip, legacy, fencing_token)
+		SELECT submitter_id, tx_id, 1, 'ORIGINAL', nonce, sha256(uuid_send(tx_id)),
+		       decode(repeat('02', 115), 'hex'), 21000, 3000000000, 1000000000, FALSE, 1
 		  FROM managed_tx WHERE nonce IS NOT NULL`,
 	)
 	k.exec(
-		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-		SELECT submitter_id, tx_id, 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM managed_tx WHERE nonce IS NULL LIMIT 1000`,
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+		                      message)
+		SELECT submitter_id, tx_id, 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', ''
+		  FROM managed_tx WHERE nonce IS NULL LIMIT 1000`,
 	)
 	k.vacuum("managed_tx", "tx_attempt", "tx_event", "submitter", "tx_label")
 	_, head, err := s.FeedHead(k.ctx)

@@ -13,7 +13,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// ErrLedgerLive says that nodes still work on a ledger that is to be recovered.
+// ErrLedgerLive is returned while nodes still work on a ledger that is to be recovered.
 var ErrLedgerLive = errors.New("the ledger is in use")
 
 // tokenRaise is more tokens than the lost part of a ledger can have given: each takes a commit.
@@ -24,31 +24,30 @@ const tokenRaise = 1 << 40
 // time.
 const protectionRaise = 1_000_000
 
-// What Recover leaves for operators to read.
+// Texts that Recover leaves for operators.
 const (
 	restoredEvidence = "the database was restored from a backup, or failed over and lost " +
-		"commits: transactions that were accepted or signed after what it holds " +
-		"are not in it, and what it holds as queued may have run since, and would run again. " +
-		"Wait until the account stands still (its next nonce the same by the newest " +
-		"block, by the pool and when settled); see on chain what it sent after the backup; " +
-		"cancel what is queued here and ran (fencepost tx cancel; it ends as UNKNOWN), and let " +
-		"callers " +
-		"repeat only what did not run; then leave with RESUME if the chain stands where the " +
-		"cursor does, and with ALIGN_FORWARD if it is ahead; while some are still queued, " +
-		"all of which were compared and did not run, with RESUME_KEEP_QUEUE or " +
-		"ALIGN_FORWARD_KEEP_QUEUE"
+		"commits: transactions accepted or signed afterwards are missing, and queued ones may " +
+		"have been executed, and would execute again. Wait until the account's next nonce is " +
+		"the same in the newest block, in the pool and when settled; check on chain which " +
+		"transactions it sent after the backup; cancel the queued ones that were executed " +
+		"(fencepost tx cancel; they end as UNKNOWN), and let callers repeat only the others; " +
+		"then leave with RESUME if the chain is at the cursor, or with ALIGN_FORWARD if it is " +
+		"ahead. If transactions stay queued, all compared and not executed, leave with " +
+		"RESUME_KEEP_QUEUE or ALIGN_FORWARD_KEEP_QUEUE"
 	unstartedReason = "the database was restored from a backup, or failed over and lost commits: " +
-		"by it this account has never sent, and it may have since. What is " +
-		"queued may have run, and would run again: see on chain what the account sent, cancel " +
-		"what is queued here and ran (fencepost tx cancel), then resume it"
+		"in it this account has never sent, but it may have since. Queued transactions may " +
+		"have been executed, and would execute again: check on chain which transactions the " +
+		"account sent, cancel the queued ones that were executed (fencepost tx cancel), then " +
+		"resume it"
 	restoredResult = "VOID: the ledger was restored"
 )
 
-// recoverPatience is how long Recover waits for one lock. Nobody works on the ledger by then; a
-// commit of the last moment ends sooner.
+// recoverPatience is how long Recover waits for one lock. No node works on the ledger by then; a
+// last commit finishes sooner.
 const recoverPatience = time.Second
 
-// RecoverReport tells what Recover did.
+// RecoverReport is the result of Recover.
 type RecoverReport struct {
 	Submitters int // that are protected by it
 	Paused     int // that are paused by it: they have no cursor to protect
@@ -61,13 +60,13 @@ type MoveReport struct {
 	FeedEpoch int64
 }
 
-// Recover makes a ledger safe to go on with after a restore, or after a fail-over that lost
-// commits. What the lost part signed is not known any more. So, in one transaction: every fencing
-// token is raised beyond all that can have been given, every cursor is protected
-// (DATABASE_RESTORED), who has no cursor is paused, what is not final is marked (txn.Tx.Restored),
-// commands that nobody carried out are ended, and resume tokens and decisions on protections of
-// before are void. Nodes must be stopped: ErrLedgerLive while a node or a lease is live. It looks
-// before it locks anything, so that to be refused costs those who work nothing.
+// Recover makes a ledger safe after a restore, or after a fail-over that lost commits. The
+// signatures of the lost part are unknown. So, in one transaction: every fencing token is raised
+// beyond all that can have been issued, every cursor is protected (DATABASE_RESTORED), submitters
+// without a cursor are paused, open transactions are marked (txn.Tx.Restored), commands that were
+// not applied are finished, and resume tokens and decisions on earlier protections become invalid.
+// Nodes must be stopped: it returns ErrLedgerLive while a node or a lease is live. It checks this
+// before it locks anything, so that a refused call does not disturb running nodes.
 func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 	var report RecoverReport
 	err := s.onStopped(ctx, "recover the ledger", func(tx pgx.Tx) (err error) {
@@ -128,7 +127,7 @@ func (s *Store) onStopped(ctx context.Context, verb string, do func(pgx.Tx) erro
 	return s.failed(ctx, verb, err)
 }
 
-// inUse tells what still lives.
+// inUse returns an error that names a live node or lease.
 func inUse(ctx context.Context, q *db.Queries) (live, err error) {
 	leases, err := q.LiveLease(ctx)
 	if err != nil {
@@ -149,7 +148,7 @@ func inUse(ctx context.Context, q *db.Queries) (live, err error) {
 	return nil, err
 }
 
-// stopped locks all leases, so that nobody writes or acquires until the end, and looks again.
+// stopped locks all leases, so that no node writes or acquires until the end, and checks again.
 func stopped(ctx context.Context, q *db.Queries) (live, err error) {
 	if err := q.SetLockTimeout(ctx, millis(recoverPatience)); err != nil {
 		return nil, err
@@ -157,10 +156,9 @@ func stopped(ctx context.Context, q *db.Queries) (live, err error) {
 	err = q.LockLeases(ctx)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == lockNotAvailable {
 		return fmt.Errorf(
-			"%w: a session holds a lease locked, though no node and no lease is live: that of a "+
-				"node which is frozen, or whose host is gone. Stop all nodes, those "+
-				"that are frozen too; when it is still there after that, end it in the database "+
-				"(pg_terminate_backend)",
+			"%w: a session of a frozen node, or of a lost host, locks a lease; stop all nodes, "+
+				"also "+
+				"frozen ones; if the session remains, end it with pg_terminate_backend",
 			ErrLedgerLive,
 		), nil
 	}

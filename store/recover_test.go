@@ -11,15 +11,15 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestRecover: after commits were lost nothing goes on by itself, and nothing that was given out
-// before is worth anything.
+// TestRecover: after lost commits nothing resumes automatically, and nothing that was issued before
+// stays valid.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s, operator := k.open("a"), k.open("operator", k.asOwner)
 	alice, al := k.owned(s, "alice")
 	bob, bl, _ := k.protected(s, "bob")
-	fresh := k.submitter(s, "carol") // never looked at: there is no cursor to protect
+	fresh := k.submitter(s, "carol") // never started: there is no cursor to protect
 	tx, first := k.queue(s, alice, "r1"), k.queue(s, fresh, "r1")
 	asked := map[txn.SubmitterID]int64{}
 	for id, ask := range map[txn.SubmitterID]Ask{bob: {Kind: txn.CommandExitProtect,
@@ -117,8 +117,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// stands checks that a submitter without a cursor was stopped by a recovery, that its log tells
-// why, and that an operator can resume it.
+// stands checks that a submitter without a cursor was stopped by a recovery, that its log has the
+// reason, and that an operator can resume it.
 func (k *kit) stands(s *Store, l *Lease, first txn.Tx) {
 	k.t.Helper()
 	id := l.Submitter()
@@ -142,7 +142,7 @@ func (k *kit) stands(s *Store, l *Lease, first txn.Tx) {
 // TestRecover_OpenCommit_Waits: one that is under way when the lease lapses is seen whole.
 func TestRecover_OpenCommit_Waits(t *testing.T) {
 	t.Parallel()
-	d := newDuel(t, asItIs)
+	d := newTwoNodes(t, asItIs)
 	_, err := d.write()
 	d.must(err)
 	d.lapse(d.id)
@@ -161,8 +161,8 @@ func TestRecover_OpenCommit_Waits(t *testing.T) {
 	}
 }
 
-// TestRecover_LiveLedger_Refused refuses at once and holds up nobody, also while a node is frozen
-// in the middle of a commit.
+// TestRecover_LiveLedger_Refused refuses at once and blocks no node, also while one is frozen in
+// the middle of a commit.
 func TestRecover_LiveLedger_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -183,18 +183,19 @@ func TestRecover_LiveLedger_Refused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", what, err, says)
 		}
 	}
-	// Had it come to the locks, it would have met the frozen session's, and would say so.
+	// If it had reached the locks, it would have met the locks of the frozen session, and returned
+	// that.
 	refused("leases and a node are live", `node "a/boot" holds the lease of submitter 1`)
 	k.must(s.Release(k.ctx, []*Lease{al, zl}))
 	refused("a node is live", `node "a/boot" is live`)
 	k.must(s.Leave(k.ctx))
-	refused("all have left but one session", "a session holds a lease locked")
+	refused("all have left but one session", "locks a lease")
 	k.must(session.Rollback(k.ctx))
 	_, err = operator.Recover(k.ctx)
 	k.must(err)
 }
 
-// TestRecover_SameBackupTwice_NewTokens: what one recovery gave out is void after the next, also
+// TestRecover_SameBackupTwice_NewTokens: tokens of one recovery are invalid after the next, also
 // when both began from the same backup.
 func TestRecover_SameBackupTwice_NewTokens(t *testing.T) {
 	t.Parallel()
@@ -213,8 +214,11 @@ func TestRecover_SameBackupTwice_NewTokens(t *testing.T) {
 	}
 
 	k.exec(
-		`UPDATE submitter_nonce_cursor n SET protections = b.protections, protect_reason = b.protect_reason, protect_evidence = b.protect_evidence, protect_at = b.protect_at
-		FROM backup b WHERE b.submitter_id = n.submitter_id`,
+		`UPDATE submitter_nonce_cursor n
+		    SET protections = b.protections, protect_reason = b.protect_reason,
+		        protect_evidence = b.protect_evidence, protect_at = b.protect_at
+		   FROM backup b
+		  WHERE b.submitter_id = n.submitter_id`,
 	)
 	k.exec("UPDATE ledger SET feed_epoch = 1")
 	second, err := operator.Recover(k.ctx)
@@ -248,16 +252,15 @@ func TestRecover_SameBackupTwice_NewTokens(t *testing.T) {
 	}
 }
 
-// TestRecover_OpenTransactions_Marked: it may have run in what was lost, so that even a cancel in
-// the queue does not say that it did not. What is final, or comes later, is not concerned.
+// TestRecover_OpenTransactions_Marked: they may have been executed in the lost part, so that even a
+// cancel in the queue does not report NO. Final and later transactions are not affected.
 func TestRecover_OpenTransactions_Marked(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s, operator := k.open("a"), k.open("operator", k.asOwner)
 	id, lease := k.owned(s, "alice")
-	flying, queued, kept := k.queue(s, id, "flying"), k.queue(s, id,
-		"queued"), k.queue(s, id, "kept")
-	over := k.queue(s, id, "over")
+	flying, queued := k.queue(s, id, "flying"), k.queue(s, id, "queued")
+	kept, over := k.queue(s, id, "kept"), k.queue(s, id, "over")
 	cancel := func(tx txn.Tx) {
 		t.Helper()
 		if done, err := s.CancelQueued(k.ctx, tx.ID); err != nil || !done {

@@ -32,9 +32,8 @@ func (s *Store) RegisterChain(ctx context.Context, chain txn.ChainID, genesis tx
 	}
 	if toHash(known) != genesis {
 		return fmt.Errorf(
-			"store: %s: the ledger knows it by genesis block %s, and this endpoint has %s: it is "+
-				"another chain; "+
-				"correct the chain's rpc, or give a chain that started anew a ledger of its own",
+			"store: %s: the ledger has genesis block %s, this endpoint %s: another chain; correct "+
+				"the chain's rpc, or use a new ledger for a chain that was reset",
 			verb,
 			txn.Hash(toHash(known)),
 			genesis,
@@ -43,9 +42,9 @@ func (s *Store) RegisterChain(ctx context.Context, chain txn.ChainID, genesis tx
 	return nil
 }
 
-// Register adds a submitter, with its lease row. The same again returns what is there; start_from
-// may be corrected for as long as no nonce cursor exists. ErrSubmitterExists when the name or the
-// account is registered with other settings.
+// Register adds a submitter, with its lease row. A repeated call returns the existing one;
+// start_from may be corrected while no nonce cursor exists. It returns ErrSubmitterExists when the
+// name or the account is registered with other settings.
 func (s *Store) Register(ctx context.Context,
 	r Registration) (info SubmitterInfo, created bool, err error) {
 	verb := fmt.Sprintf("register submitter %q", r.Name)
@@ -72,8 +71,8 @@ func (s *Store) Register(ctx context.Context,
 	return info, false, nil
 }
 
-// Registered are those of these names that are there, by name: one question for a node that starts
-// with thousands of them.
+// Registered returns the registered submitters among these names, by name: one query for a node
+// that starts with thousands of them.
 func (s *Store) Registered(ctx context.Context, names []string) (map[string]txn.Submitter, error) {
 	rows, err := s.read().SubmittersOf(ctx, names)
 	if err != nil {
@@ -88,7 +87,7 @@ func (s *Store) Registered(ctx context.Context, names []string) (map[string]txn.
 	return all, nil
 }
 
-// As tells whether this is what a submitter was registered with, its policies aside.
+// As reports whether a submitter was registered with these settings, its policies aside.
 func (r Registration) As(is txn.Submitter) bool {
 	return r.Chain == is.Chain && r.Address == is.Address && r.Signer == is.Signer &&
 		r.Mode == is.Mode &&
@@ -110,7 +109,7 @@ func (s *Store) registered(ctx context.Context, r Registration) (SubmitterInfo, 
 	case err != nil:
 		return SubmitterInfo{}, err
 	case info.Chain != r.Chain || info.Address != r.Address:
-		return SubmitterInfo{}, fmt.Errorf("%w: the name stands for %s; choose another",
+		return SubmitterInfo{}, fmt.Errorf("%w: the name belongs to %s; choose another",
 			ErrSubmitterExists, txn.AccountID(info.Chain, info.Address))
 	case info.Name != r.Name:
 		return SubmitterInfo{}, fmt.Errorf("%w: the account is registered as %q",
@@ -134,11 +133,11 @@ func (s *Store) registered(ctx context.Context, r Registration) (SubmitterInfo, 
 	return s.Submitter(ctx, id)
 }
 
-// CountedQueue is how much of a queue is counted for those who ask how a submitter stands: enough
-// to tell a few from many, and to cost the same of a queue of any length.
+// CountedQueue is the largest queue depth that the status of a submitter counts: enough to
+// distinguish few from many, at the same cost for a queue of any length.
 const CountedQueue = 1000
 
-// Submitter reads one submitter with what is known of its owner, cursor and queue.
+// Submitter reads one submitter with its owner, cursor and queue.
 func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInfo, error) {
 	verb := fmt.Sprintf("read submitter %d", id)
 	if id < 1 {
@@ -230,11 +229,11 @@ func toPause(r db.SubmittersRow) *Pause {
 	}
 }
 
-// maxLookups bounds what is remembered of names.
+// maxLookups bounds the cached names.
 const maxLookups = 1 << 16
 
-// lookups remember the ids of names and accounts, and the names of ids. An id is never changed or
-// given anew, nor is a name, so what was found once holds.
+// lookups cache the ids of names and accounts, and the names of ids. Ids and names never change and
+// are never reused, so an entry stays valid.
 type lookups struct {
 	mu    sync.Mutex
 	ids   map[string]txn.SubmitterID
@@ -257,7 +256,7 @@ func (l *lookups) put(key string, id txn.SubmitterID) {
 	l.ids[key] = id
 }
 
-// fill in the names of these, as far as they are remembered, and tell of whom they are not.
+// fill sets the cached names of these ids, and returns the others.
 func (l *lookups) fill(names map[txn.SubmitterID]string) (unknown []int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -279,8 +278,8 @@ func (l *lookups) putName(id txn.SubmitterID, name string) {
 	l.names[id] = name
 }
 
-// names fills in what these submitters are called, and asks for those of whom nobody asked before.
-// Who is not there has none.
+// names fills in the names of these submitters, and reads the ones that are not cached. A missing
+// submitter has none.
 func (s *Store) names(ctx context.Context, q *db.Queries, of map[txn.SubmitterID]string) error {
 	unknown := s.lookups.fill(of)
 	if len(unknown) == 0 {

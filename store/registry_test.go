@@ -48,7 +48,7 @@ func TestRegister(t *testing.T) {
 
 	for want, tweak := range map[string]func(*Registration){
 		"cannot be changed any more":   func(r *Registration) { r.StartFrom = "18" },
-		"the name stands for eip155:1": func(r *Registration) { r.Address = txn.Address{2} },
+		"the name belongs to eip155:1": func(r *Registration) { r.Address = txn.Address{2} },
 		"is registered as \"alice\"":   func(r *Registration) { r.Name = "bob" },
 		"signer \"local\"": func(r *Registration) {
 			r.StartFrom, r.Signer = "17",
@@ -129,7 +129,7 @@ func TestRegisterChain_OtherGenesis_Refused(t *testing.T) {
 	k.must(s.RegisterChain(k.ctx, 5, hashOf("genesis")))
 	k.must(s.RegisterChain(k.ctx, 5, hashOf("genesis")))
 	if err := s.RegisterChain(k.ctx, 5, hashOf("other")); err == nil ||
-		!strings.Contains(err.Error(), "it is another chain") {
+		!strings.Contains(err.Error(), "another chain") {
 		t.Fatalf("another chain behind the same id: %v", err)
 	}
 	if err := s.RegisterChain(k.ctx, 0, hashOf("genesis")); err == nil {
@@ -144,7 +144,7 @@ func TestLookup(t *testing.T) {
 	if _, err := s.Lookup(k.ctx, "alice"); !errors.Is(err, ErrSubmitterNotFound) {
 		t.Fatalf("%v", err)
 	}
-	id := k.submitter(s, "alice") // what was not found is not remembered
+	id := k.submitter(s, "alice") // a miss is not cached
 	info, err := s.Submitter(k.ctx, id)
 	k.must(err)
 	account := txn.AccountID(info.Chain, info.Address)
@@ -176,8 +176,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestQueue_CreationOrder: what was answered first goes first, and a place in the queue that
-// commits late is not passed over for ever (E15).
+// TestQueue_CreationOrder: transactions are sent in the order of their answers, and a queue
+// position that commits late is not skipped for ever (E15).
 func TestQueue_CreationOrder(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -209,7 +209,7 @@ func TestQueue_CreationOrder(t *testing.T) {
 	}
 }
 
-// TestAcquire_First races: one node gets a lease that nobody had (E6).
+// TestAcquire_First races: one node gets a lease that had no owner (E6).
 func TestAcquire_First(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

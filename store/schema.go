@@ -11,10 +11,10 @@ import (
 	"github.com/fencepost/fencepost/queries"
 )
 
-// CheckSchema compares the steps that the database has taken with those that this program was built
-// for: ErrSchema says which of the two is older, and what to do. A step that is missing in the
-// middle counts like one at the end. A newer schema is good as long as its steps say that programs
-// of this one's version still work on it, so that nodes of two releases can work side by side.
+// CheckSchema compares the migrations of the database with the ones of this program. ErrSchema
+// reports which of the two is older, and the remedy. A migration that is missing in the middle
+// counts like one at the end. A newer schema is accepted if its migrations declare that programs of
+// this version still work on it, so that nodes of two releases can work side by side.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	taken, err := s.own().SchemaVersions(ctx)
 	if why := s.absent(ctx, err); why != nil {
@@ -38,7 +38,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 				ErrSchema, version, wanted)
 		default:
 			return fmt.Errorf(
-				"store: check the schema: %w: it has version %d, but not its step %d; run "+
+				"store: check the schema: %w: it has version %d, but not migration %d; run "+
 					"\"fencepost migrate up\"",
 				ErrSchema, version, step)
 		}
@@ -52,9 +52,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	}
 	if oldest > wanted {
 		return fmt.Errorf(
-			"store: check the schema: %w: this program is older than the database, which has "+
-				"version %d and needs a program that knows %d at least, where "+
-				"%d is known here; run a newer fencepost",
+			"store: check the schema: %w: the database has version %d and needs a program that "+
+				"knows %d; this one knows %d; run a newer fencepost",
 			ErrSchema,
 			version,
 			oldest,

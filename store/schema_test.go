@@ -20,7 +20,8 @@ import (
 func (k *kit) blank() string {
 	name := k.db.Schema + "_m"
 	k.t.Cleanup(func() {
-		if _, err := k.db.Pool.Exec(context.Background(), "DROP SCHEMA IF EXISTS "+name+" CASCADE"); err != nil {
+		drop := "DROP SCHEMA IF EXISTS " + name + " CASCADE"
+		if _, err := k.db.Pool.Exec(context.Background(), drop); err != nil {
 			k.t.Error(err)
 		}
 	})
@@ -89,7 +90,7 @@ func TestCheckSchema_OtherVersion(t *testing.T) {
 		case good && err != nil:
 			t.Errorf("a newer ledger that programs of version %d still work on: %v", oldest, err)
 		case !good && (!errors.Is(err, ErrSchema) ||
-			!strings.Contains(err.Error(), "this program is older than the database")):
+			!strings.Contains(err.Error(), "run a newer fencepost")):
 			t.Errorf("a newer ledger for programs of version %d: %v", oldest, err)
 		}
 	}
@@ -100,7 +101,7 @@ func TestCheckSchema_OtherVersion(t *testing.T) {
 	}
 }
 
-// TestCheckSchema_StepMissing_Refused: the newest step says nothing of those before it.
+// TestCheckSchema_StepMissing_Refused: the newest migration does not imply the ones before it.
 func TestCheckSchema_StepMissing_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -112,7 +113,7 @@ func TestCheckSchema_StepMissing_Refused(t *testing.T) {
 	k.exec("ALTER TABLE " + schema + ".managed_tx DROP COLUMN ended_block")
 	k.exec("DELETE FROM " + schema + ".goose_db_version WHERE version_id = 7")
 	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) ||
-		!strings.Contains(err.Error(), "but not its step 7; run \"fencepost migrate up\"") {
+		!strings.Contains(err.Error(), "but not migration 7; run \"fencepost migrate up\"") {
 		t.Errorf("without step 7: %v", err)
 	}
 	done, err := Migrate(k.ctx, k.db.URL, schema)
@@ -123,8 +124,8 @@ func TestCheckSchema_StepMissing_Refused(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 }
 
-// TestMigrations_DeclareMinNodeSchema: what a step does to older programs is decided when it is
-// written, and not when a node refuses to start.
+// TestMigrations_DeclareMinNodeSchema: the effect of a migration on older programs is decided when
+// it is written, not when a node refuses to start.
 func TestMigrations_DeclareMinNodeSchema(t *testing.T) {
 	t.Parallel()
 	const first = 8 // which brought the number
@@ -238,8 +239,8 @@ func TestMigrateStatus_ReportsShutOut(t *testing.T) {
 	}
 }
 
-// TestMigrateDown_OutOfOrder: a step that was missing, and was taken after newer ones, is the first
-// to be taken back, and no program takes what is left for whole.
+// TestMigrateDown_OutOfOrder: a migration that was missing, and was applied after newer ones, is
+// undone first, and no program takes the rest for complete.
 func TestMigrateDown_OutOfOrder(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -270,7 +271,7 @@ func TestMigrateDown_OutOfOrder(t *testing.T) {
 	if !slices.Equal(order, want) {
 		t.Errorf("taken back in the order %v, want %v", order, want)
 	}
-	if _, err := MigrateDown(k.ctx, k.db.URL, schema, false); !errors.Is(err, errNoStep) {
+	if _, err := MigrateDown(k.ctx, k.db.URL, schema, false); !errors.Is(err, errNoMigration) {
 		t.Errorf("one too many: %v", err)
 	}
 	_, err = Migrate(k.ctx, k.db.URL, schema)
@@ -278,8 +279,8 @@ func TestMigrateDown_OutOfOrder(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 }
 
-// TestMigrate_AttemptsBeforeOutcomes migrates a ledger of before: nobody knows what was refused, so
-// a pool may have whatever is signed.
+// TestMigrate_AttemptsBeforeOutcomes migrates an older ledger: rejections are unknown, so a pool
+// may hold any attempt.
 func TestMigrate_AttemptsBeforeOutcomes(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard()) // which knows the newest schema alone
@@ -287,7 +288,7 @@ func TestMigrate_AttemptsBeforeOutcomes(t *testing.T) {
 	id, lease := k.owned(s, "alice")
 	signed, queued := k.queue(s, id, "signed"), k.queue(s, id, "queued")
 	k.done(s, lease, take(signed, 0))
-	k.must(migrating(k.ctx, k.db.URL, k.db.Schema, true, func(p *goose.Provider) error {
+	k.must(withProvider(k.ctx, k.db.URL, k.db.Schema, true, func(p *goose.Provider) error {
 		if _, err := p.DownTo(k.ctx, 4); err != nil {
 			return err
 		}
@@ -295,7 +296,8 @@ func TestMigrate_AttemptsBeforeOutcomes(t *testing.T) {
 		return err
 	}))
 	for tx, want := range map[string]int{signed.ID.String(): 1, queued.ID.String(): 0} {
-		if got := value[int](k, "SELECT pooled_attempt FROM managed_tx WHERE tx_id = $1", tx); got != want {
+		got := value[int](k, "SELECT pooled_attempt FROM managed_tx WHERE tx_id = $1", tx)
+		if got != want {
 			t.Errorf("the newest that a pool may have is %d, want %d", got, want)
 		}
 	}
@@ -307,8 +309,8 @@ func TestMigrate_NoDatabase_Unavailable(t *testing.T) {
 	ctx := context.Background()
 	for url, want := range map[string]string{
 		"postgres://fence:s3cret@127.0.0.1:1/x?sslmode=disable":  "the connection is refused",
-		"postgres://fence:s3cret@nowhere.invalid/x":              "its host name is not found",
-		"postgres:///x?host=/nowhere&user=fence&password=s3cret": "there is no such socket",
+		"postgres://fence:s3cret@nowhere.invalid/x":              "host name is not found",
+		"postgres:///x?host=/nowhere&user=fence&password=s3cret": "the socket does not exist",
 		"postgres://fence:s3cret@127.0.0.1:70000/x":              "is not a PostgreSQL URL",
 		"s3cret": "is not a PostgreSQL URL",
 		"postgres://fence:s3cret@127.0.0.1/x?sslmode=disable%20x": "is not a PostgreSQL URL",

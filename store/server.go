@@ -127,7 +127,7 @@ func (s *Store) verifyServer(ctx context.Context, conn *pgconn.PgConn) error {
 		return err
 	}
 	on, err := readServer(ctx, conn, recordedQuery)
-	if notMadeYet(err) {
+	if isMissing(err) {
 		return nil // CheckSchema reports it
 	}
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// errURL says that the URL is wrong without repeating any of it: it may hold a password.
+// errURL reports a wrong URL without repeating any of it: it may hold a password.
 var errURL = errors.New(
 	"database.url is not a PostgreSQL URL; write it as postgres://user:password@host:5432/database")
 
-// session is the configuration of a connection whose limits the server itself enforces, whatever
-// becomes of the client.
+// session is the configuration of a connection whose limits the server itself enforces, even if the
+// client stops.
 func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnConfig, error) {
 	cfg, err := parseURL(s.cfg.URL, s.cfg.Schema)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnCo
 		"tcp_keepalives_interval": "2",
 		"tcp_keepalives_count":    "3",
 		"tcp_user_timeout":        millis(10 * time.Second),
-		// What the statements were written for, whatever the server's defaults are.
+		// Settings that the statements depend on, in place of the server's defaults.
 		"default_transaction_isolation": "read committed",
 		"jit":                           "off",
 		// Of a large table a few rows are asked for, too: to start processes that help would take

@@ -24,7 +24,8 @@ var (
 	writes    = regexp.MustCompile(
 		`(?is)\b(INSERT\s+INTO|UPDATE|DELETE\s+FROM|TRUNCATE|MERGE\s+INTO)\s+([a-z_]+)`)
 	frozen = regexp.MustCompile(
-		`(?i)\bnow\s*\(|\bCURRENT_(TIMESTAMP|TIME|DATE)\b|\bLOCALTIME(STAMP)?\b|\b(transaction|statement)_timestamp\s*\(|'now'`)
+		`(?i)\bnow\s*\(|\bCURRENT_(TIMESTAMP|TIME|DATE)\b|\bLOCALTIME(STAMP)?\b|` +
+			`\b(transaction|statement)_timestamp\s*\(|'now'`)
 	expiry = regexp.MustCompile(`(?i)expires_at\s*(<=|>=|<|>)\s*(\S+)`)
 )
 
@@ -63,8 +64,8 @@ func written(sql string) []string {
 	return list
 }
 
-// TestFencedStatements_StartFromFence: the lease is locked first, and each write is of what the
-// fence let through.
+// TestFencedStatements_StartFromFence: the lease is locked first, and each write is of a change
+// that the fence let through.
 func TestFencedStatements_StartFromFence(t *testing.T) {
 	t.Parallel()
 	sqls := statements(t, "fenced")
@@ -85,13 +86,13 @@ func TestFencedStatements_StartFromFence(t *testing.T) {
 				t.Errorf("the fence of %s lacks %q", name, must)
 			}
 		}
-		if regexp.MustCompile(
-			`(?i)\b(FROM|JOIN)\s+(managed_tx|submitter_nonce_cursor|tx_attempt|tx_event|submitter_command)\b`).MatchString(
-			head,
-		) {
-			t.Errorf("%s meets the ledger before the lease", name)
+		ledger := regexp.MustCompile(`(?i)\b(FROM|JOIN)\s+(managed_tx|submitter_nonce_cursor|` +
+			`tx_attempt|tx_event|submitter_command)\b`)
+		if ledger.MatchString(head) {
+			t.Errorf("%s reads the ledger before the lease", name)
 		}
-		for _, part := range regexp.MustCompile(`\n\)(, \w+ AS (MATERIALIZED )?\()?`).Split(sql, -1) {
+		end := regexp.MustCompile(`\n\)(, \w+ AS (MATERIALIZED )?\()?`)
+		for _, part := range end.Split(sql, -1) {
 			if len(written(part)) > 0 && !strings.Contains(part, "FROM ok o") {
 				t.Errorf("%s: a write is not of \"ok\": %s", name, part)
 			}
@@ -102,7 +103,7 @@ func TestFencedStatements_StartFromFence(t *testing.T) {
 	}
 }
 
-// TestOpenStatements_WriteIntentsOnly: what needs no fence may write this and no more.
+// TestOpenStatements_WriteIntentsOnly: statements without a fence may write this and no more.
 func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
@@ -129,9 +130,9 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		// The table of nodes is no ledger: nothing that is right or wrong rests on it.
 		"Heartbeat": {"DELETE FROM node", "INSERT INTO node"},
 		"Leave":     {"DELETE FROM node"},
-		// Recover is an operator's act on a ledger that nobody works on: TestRecover.
+		// Recover is an operator's action on a ledger without running nodes: TestRecover.
 		"RaiseFeedEpoch":  {"UPDATE ledger"},
-		"RevokeLeases":     {"UPDATE submitter_lease"},
+		"RevokeLeases":    {"UPDATE submitter_lease"},
 		"EndCommands":     {"UPDATE submitter_command"},
 		"MarkRestored":    {"UPDATE managed_tx"},
 		"PauseUnstarted":  {"INSERT INTO submitter_command", "UPDATE submitter"},
@@ -162,8 +163,8 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		!strings.Contains(sqls["CancelQueued"][queued:], "FOR NO KEY UPDATE") {
 		t.Error("CancelQueued does not lock a queued transaction before it writes")
 	}
-	if sets := regexp.MustCompile(`(?s)SET (.*?)\n? WHERE`).FindStringSubmatch(sqls["SetStartFrom"]); sets == nil ||
-		sets[1] != "start_from = @start_from" {
+	sets := regexp.MustCompile(`(?s)SET (.*?)\n? WHERE`).FindStringSubmatch(sqls["SetStartFrom"])
+	if sets == nil || sets[1] != "start_from = @start_from" {
 		t.Errorf("SetStartFrom sets %q", sets)
 	}
 	for name, raises := range map[string]bool{"AcquireLeases": true, "AcquireLease": true,
@@ -175,8 +176,8 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 	}
 }
 
-// TestStatements_Time_DatabaseClock: no statement knows the time at which its transaction began,
-// and whatever expires is judged by the clock on the wall.
+// TestStatements_Time_DatabaseClock: no statement uses the start time of its transaction, and
+// expiry is decided by the current time.
 func TestStatements_Time_DatabaseClock(t *testing.T) {
 	t.Parallel()
 	files := 0
@@ -208,7 +209,7 @@ func TestStatements_Time_DatabaseClock(t *testing.T) {
 	}
 }
 
-// TestStatementChecks_Mistake_Detected: the patterns above find what they are for.
+// TestStatementChecks_Mistake_Detected: the patterns above find the mistakes that they are for.
 func TestStatementChecks_Mistake_Detected(t *testing.T) {
 	t.Parallel()
 	for _, sql := range []string{"expires_at > now()", "x = CURRENT_TIMESTAMP", "NOW ( )",
@@ -269,19 +270,26 @@ func TestFence_UniqueIndex_Exists(t *testing.T) {
 	k := newKit(t)
 	keys := value[int](
 		k,
-		`SELECT count(*) FROM pg_index i WHERE i.indrelid = 'submitter_lease'::REGCLASS AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
-		AND i.indexprs IS NULL AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attname = 'fencing_token' AND a.attnum = ANY(i.indkey))`,
+		`SELECT count(*) FROM pg_index i
+		  WHERE i.indrelid = 'submitter_lease'::REGCLASS AND i.indisunique AND i.indisvalid
+		    AND i.indpred IS NULL AND i.indexprs IS NULL
+		    AND EXISTS (SELECT FROM pg_attribute a
+		                 WHERE a.attrelid = i.indrelid AND a.attname = 'fencing_token'
+		                   AND a.attnum = ANY(i.indkey))`,
 	)
 	if keys != 1 {
 		t.Fatalf("%d unique indexes make fencing_token a key column, want 1", keys)
 	}
-	if n := value[int](k, `SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indisunique AND c.relname = ANY($1)
-		AND c.relnamespace = $2::TEXT::REGNAMESPACE`, []string{"managed_tx_in_flight", "managed_tx_nonce", "managed_tx_request", "tx_attempt_hash"}, k.db.Schema); n != 4 {
+	indexes := []string{"managed_tx_in_flight", "managed_tx_nonce", "managed_tx_request",
+		"tx_attempt_hash"}
+	if n := value[int](k, `SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+		WHERE i.indisunique AND c.relname = ANY($1)
+		  AND c.relnamespace = $2::TEXT::REGNAMESPACE`, indexes, k.db.Schema); n != 4 {
 		t.Fatalf("%d of the 4 unique indexes that hold the laws are there", n)
 	}
 }
 
-// TestStates_MatchDatabase compares what the constraints allow with the lists in txn.
+// TestStates_MatchDatabase compares the constraints with the lists in txn.
 func TestStates_MatchDatabase(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -289,8 +297,9 @@ func TestStates_MatchDatabase(t *testing.T) {
 	allowed := func(column string) []string {
 		def := value[string](
 			k,
-			`SELECT pg_get_constraintdef(c.oid) FROM pg_constraint c WHERE c.contype = 'c' AND c.conname = $1
-			AND c.connamespace = $2::TEXT::REGNAMESPACE`,
+			`SELECT pg_get_constraintdef(c.oid) FROM pg_constraint c
+			  WHERE c.contype = 'c' AND c.conname = $1
+			    AND c.connamespace = $2::TEXT::REGNAMESPACE`,
 			column,
 			k.db.Schema,
 		)

@@ -5,32 +5,31 @@
 // For each submitter one node at a time may write. The right is a [Lease]: a row with an owner, an
 // expiry and a fencing token that rises with every acquisition. A write to the ledger is a
 // [txn.Change], and the one statement that carries it (queries/fenced/commit.sql) begins by locking
-// the lease row FOR KEY SHARE under its token. The lock is held to the commit. A takeover changes
-// the token, which a unique index makes a key column, and so it waits for the lock or comes first,
-// in which case the statement finds no row and writes nothing. Nothing rests on a clock: expiry,
-// judged by the database's clock alone, only decides when somebody else may try. A renewal leaves
-// the token alone and never waits.
+// the lease row FOR KEY SHARE under its token. The lock is held until the commit. A takeover
+// changes the token, which a unique index makes a key column. So it waits for the lock, or it is
+// first, and then the statement finds no row and writes nothing. Correctness depends on no clock:
+// expiry, which only the database's clock decides, only determines when another node may try. A
+// renewal does not change the token and never waits.
 //
 // # Answers
 //
-// A change is done whole or not at all, and every fate has a name (see [Outcome]): Done; Fenced,
-// when the lease is gone; Conflict, when the ledger is not what the change expected; Unsettled,
-// when the reply was lost. In between lie Refused, when the database refuses this change for
-// itself, and Unreached, when nothing was written for want of a database. A server's ERROR means
-// that nothing of its statement was done. Anything that ends the connection once a byte was out
-// means that nobody knows: whatever the driver says of safety, the count of bytes decides (see
-// wire). The lease of an unsettled change is spent, and its acquisition anew waits for the old
-// statement.
+// A change is done completely or not at all, and every outcome has a name (see [Outcome]): Done;
+// Fenced, when the lease is gone; Conflict, when the ledger differs from the change's expectation;
+// Unsettled, when the reply was lost. Refused means that the database rejects this change itself,
+// and Unreached that nothing was written for lack of a database. A server's ERROR means that
+// nothing of its statement was done. If the connection ends after a byte was sent, the outcome is
+// unknown: the count of bytes decides, not the driver (see wire). The lease of an unsettled change
+// is spent, and acquiring it again waits for the old statement.
 //
 // # Groups
 //
-// While one fenced statement is under way, the changes of other submitters gather, and go as one
-// statement when it has ended: one round trip and one flush to disk for all. When the database
-// refuses a group, a second connection finds the change that is to blame by halving, and the rest
-// of the node goes on meanwhile. CreateTx shares statements by the same combiner. A fenced
-// statement is never cancelled by a context; Bind, Execute and Sync leave in one write, since a
-// client that stops between Execute and Sync would keep its locks for as long as it is stopped. A
-// takeover that waits longer than a third of a lease ends the session that it waits for.
+// While one fenced statement is running, the changes of other submitters gather, and are sent as
+// one statement when it has finished: one round trip and one flush to disk for all. When the
+// database rejects a group, a second connection finds the faulty change by halving, and the rest of
+// the node continues meanwhile. CreateTx shares statements in the same way. A fenced statement is
+// never cancelled by a context; Bind, Execute and Sync leave in one write, because a client that
+// stops between Execute and Sync would keep its locks for as long as it is stopped. A takeover that
+// waits longer than a third of a lease terminates the session that it waits for.
 //
 // # Connections
 //
@@ -41,10 +40,10 @@
 //
 // # Many nodes
 //
-// Who is live is a table that each node writes once per heartbeat ([Store.Heartbeat]); it decides
-// who takes what sooner, and nothing else. A node that wrote an intent for a submitter of which it
-// is not the owner tells the others by NOTIFY ([Store.Notify], [Store.Listen]). A wake-up carries
-// names at most, no data, and may be lost: polling is the net below it.
+// Each node records that it is live in a table, once per heartbeat ([Store.Heartbeat]). This only
+// decides which node acquires sooner. A node that wrote an intent for a submitter of another owner
+// wakes the others by NOTIFY ([Store.Notify], [Store.Listen]). A wake-up carries ids at most, no
+// data, and may be lost: polling covers that.
 //
 // # Operators
 //
@@ -75,7 +74,7 @@ import (
 	"github.com/fencepost/fencepost/store/internal/db"
 )
 
-// Config says where the ledger is and how it is used.
+// Config is the location of the ledger and the limits of its use.
 type Config struct {
 	// of the database itself, not of a pooler that shares sessions; several hosts and
 	// target_session_attrs are understood
@@ -110,13 +109,13 @@ type Config struct {
 }
 
 const (
-	connectLimit = 5 * time.Second  // of one attempt to connect, unless the URL says less
+	connectLimit = 5 * time.Second  // of one attempt to connect, unless the URL sets less
 	readLimit    = 10 * time.Second // of a caller's statement, on the server's side
 	// acquisitions at the same time, of which the engine lets two wait for a commit
 	takerConns = 4
 )
 
-// complete fills in what is left out and checks how the values relate.
+// complete sets the defaults and checks the relations of the values.
 func (c Config) complete() (Config, error) {
 	if c.Node == "" || len(c.Node) > 255 {
 		return c, fmt.Errorf("node must be 1 to 255 characters, is %d", len(c.Node))
@@ -228,7 +227,8 @@ func (s *Store) connect() (err error) {
 	}
 	// An owner asks for a few rows of each of its submitters. A plan that was made when the ledger
 	// was small, and read it whole, would be kept while it grows.
-	if s.owner, err = s.newPool("owner", lease, fenced, s.cfg.OwnerConns, "enable_seqscan"); err != nil {
+	s.owner, err = s.newPool("owner", lease, fenced, s.cfg.OwnerConns, "enable_seqscan")
+	if err != nil {
 		return err
 	}
 	if s.taker, err = s.newPool("taker", lease, lease*2/3, takerConns); err != nil {
@@ -259,8 +259,8 @@ func (s *Store) connect() (err error) {
 	return nil
 }
 
-// Close waits for the statements under way and ends all connections. What is asked of the store
-// afterwards is answered as if the database were down.
+// Close waits for the running statements and ends all connections. Later calls return the same
+// errors as without a database.
 func (s *Store) Close() {
 	s.commits.close()
 	s.creates.close()

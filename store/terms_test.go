@@ -52,8 +52,8 @@ func TestTerms_StoredAndHashed(t *testing.T) {
 	} {
 		other := terms
 		change(&other)
-		if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r1", Terms: other}); !errors.Is(
-			err, ErrKeyReused) {
+		_, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r1", Terms: other})
+		if !errors.Is(err, ErrKeyReused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -83,8 +83,7 @@ func (k *kit) pass(tx txn.Tx) {
 	k.exec("ALTER TABLE managed_tx ENABLE TRIGGER USER")
 }
 
-// What is done because a deadline has passed is done when it has by the database's clock, whatever
-// the owner's shows.
+// An action after a deadline happens by the database's clock, independent of the owner's.
 func TestDeadline_NotLateBefore(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -228,7 +227,8 @@ func TestCommit_ChainFacts_Stored(t *testing.T) {
 	tx = after(tx, w)
 	w = included(tx, 9)
 	w.Next.Accepted, w.Next.Diagnosis = 1, txn.InPool
-	w.Next.LastOutcome, w.Next.Pooled, w.Next.Rejected = txn.Ambiguous, 2, "tx type not supported"
+	w.Next.LastOutcome, w.Next.Pooled = txn.Ambiguous, 2
+	w.Next.Rejected = "tx type not supported"
 	k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 	tx = after(tx, w)
 	above := []txn.BlockRef{{Number: 10, Hash: txn.Hash{1}}, {Number: 1 << 40, Hash: txn.Hash{2}}}
@@ -287,8 +287,12 @@ func TestRecentFinals_Depth(t *testing.T) {
 	dl := k.lease(s, dense)
 	k.history(dense, 1100, "CONFIRMED", "SUCCESS", true)
 	k.exec(
-		`UPDATE managed_tx SET receipt_tx_hash = decode(repeat('02', 32), 'hex'), receipt_block_hash = decode(repeat('03', 32), 'hex'), receipt_success = TRUE,
-		receipt_gas_used = 1, receipt_gas_price = 1, receipt_block = CASE WHEN submitter_id = $1 THEN 100 + 600 * nonce ELSE 100 + nonce END`,
+		`UPDATE managed_tx
+		    SET receipt_tx_hash = decode(repeat('02', 32), 'hex'),
+		        receipt_block_hash = decode(repeat('03', 32), 'hex'),
+		        receipt_success = TRUE, receipt_gas_used = 1, receipt_gas_price = 1,
+		        receipt_block = CASE WHEN submitter_id = $1 THEN 100 + 600 * nonce
+		                             ELSE 100 + nonce END`,
 		sparse,
 	)
 	for depth, want := range map[uint64][2]int{601: {2, 601}, 1000: {2, 1000}, 1201: {3, 1100},

@@ -30,26 +30,26 @@ func (l *Lease) Token() txn.Token { return l.token }
 // TakenAt is the local time before the acquisition was asked for.
 func (l *Lease) TakenAt() time.Time { return l.takenAt }
 
-// Before is what the lease was before this acquisition of it.
+// Before is the state of the lease before this acquisition.
 func (l *Lease) Before() Before { return l.before }
 
-// Before tells how a lease came to be free.
+// Before describes how a lease became free.
 type Before struct {
 	// node that held it last; empty: none ever did, or the ledger was restored since
 	Owner    string
 	Released bool // given back, and not left to lapse
-	// that nobody held it, by the database's clock; 0 when this node took it from itself
+	// without an owner, by the database's clock; 0 when this node took it from itself
 	Gap time.Duration
 }
 
 // Outcome is the fate of a Change.
 type Outcome int
 
-// The answers to a commit: done, fenced, conflict or unknown, and two that say why nothing was
-// tried again.
+// The outcomes of a commit: done, fenced, conflict or unknown, and two that give the reason why
+// nothing was retried.
 const (
-	// Unsettled: the fate is unknown (the reply was lost). The lease must be acquired anew, which
-	// waits out the statement, before anything is read or sent.
+	// Unsettled: the outcome is unknown (the reply was lost). The lease must be acquired again,
+	// which waits for the statement, before anything is read or broadcast.
 	Unsettled Outcome = iota
 	// Done: written and durable.
 	Done
@@ -78,14 +78,14 @@ var (
 	ErrSubmitterExists   = errors.New("submitter is registered with other settings")
 	ErrPaused            = errors.New("submitter is paused")
 	ErrProtected         = errors.New("submitter is protected")
-	ErrLate              = errors.New("its deadline is past")
-	ErrTokenExpired      = errors.New("resume token lies before what is kept")
-	ErrBusy              = errors.New("as much is on its way to the database as this node may hold")
+	ErrLate              = errors.New("the deadline has passed")
+	ErrTokenExpired      = errors.New("resume token is older than the events that are kept")
+	ErrBusy              = errors.New("too many pending database operations")
 	ErrUnavailable       = errors.New("database unavailable")
 	ErrAccessDenied      = errors.New(
-		// with ErrUnavailable: the database answers, and somebody has to correct something
-		"it does not let this user in")
-	ErrSchema = errors.New("database schema does not fit this program")
+		// with ErrUnavailable: the database answers, and an operator must correct its configuration
+		"the database rejects the login")
+	ErrSchema = errors.New("incompatible database schema")
 )
 
 // Intent is a transaction that a caller wants queued.
@@ -94,7 +94,7 @@ type Intent struct {
 	RequestID string
 	Payload   txn.Payload
 	Terms     txn.Terms
-	// no part of the request's identity: nothing of what is sent depends on them
+	// not part of the request's identity: nothing that is sent depends on them
 	Labels map[string]string
 	Caller string // the authenticated identity; no part of the request's identity either
 }
@@ -105,15 +105,15 @@ type RequestKey struct {
 	RequestID string
 }
 
-// Key is what names the transaction.
+// Key returns the key of the transaction.
 func (i Intent) Key() RequestKey { return RequestKey{i.Submitter, i.RequestID} }
 
 func (i Intent) verb() string {
 	return fmt.Sprintf("create transaction %q of submitter %d", i.RequestID, i.Submitter)
 }
 
-// TxInfo is a transaction as readers get it: with the name of its submitter, and what only readers
-// ask for.
+// TxInfo is a transaction for readers: with the name of its submitter, and the fields that only
+// readers need.
 type TxInfo struct {
 	txn.Tx
 	SubmitterName string
@@ -137,26 +137,26 @@ type EventInfo struct {
 	Labels        map[string]string // of the transaction; in the feed only
 }
 
-// SubmitterInfo is a submitter with what is known of its owner, cursor and queue.
+// SubmitterInfo is a submitter with its owner, cursor and queue.
 type SubmitterInfo struct {
 	txn.Submitter
 	Lease    LeaseInfo
-	Cursor   *txn.Cursor // nil before the account was looked at
+	Cursor   *txn.Cursor // nil before the account was read
 	Pause    *Pause      // nil: it is not paused, or nothing is recorded of that
-	Queued   int64       // what waits for a nonce, counted up to CountedQueue
+	Queued   int64       // queued transactions, counted up to CountedQueue
 	More     bool        // more wait than were counted
 	InFlight int64
 }
 
-// Pause tells who paused a submitter, why and when.
+// Pause is the operator, reason and time of a submitter's pause.
 type Pause struct {
-	OnFailure bool // its policy did, and not somebody
+	OnFailure bool // by its policy, not by an operator
 	Reason    string
 	Operator  string
 	At        time.Time
 }
 
-// LeaseInfo tells who writes for a submitter.
+// LeaseInfo is the lease of a submitter.
 type LeaseInfo struct {
 	OwnerNode  string
 	Token      txn.Token
@@ -176,13 +176,13 @@ type Registration struct {
 	Policies
 }
 
-// Policies are what may be changed of a submitter later.
+// Policies are the settings of a submitter that may be changed later.
 type Policies struct {
 	OnFailure txn.OnFailure // empty: CONTINUE
 	MaxFee    txn.Wei       // wei per unit of gas; zero: the chain's limit alone
 }
 
-// PolicyChange is what shall become of the policies of a submitter; nil leaves one as it is.
+// PolicyChange is a change to the policies of a submitter; nil leaves one unchanged.
 type PolicyChange struct {
 	OnFailure *txn.OnFailure
 	MaxFee    *txn.Wei
@@ -194,7 +194,7 @@ type TxFilter struct {
 	Names     []string          // of the submitters; nil: all
 	States    []txn.State       // empty: all
 	Labels    map[string]string // each of them; empty: all
-	IDs       []txn.TxID        // those alone, whatever else is asked for but States; empty: all
+	IDs       []txn.TxID        // only these, together with States and no other filter; empty: all
 	Before    txn.TxID          // zero: from the newest
 	Limit     int
 	// a page ends early with the second row before which there are so many bytes of call data; 0:
@@ -204,7 +204,7 @@ type TxFilter struct {
 	CreatedFrom, CreatedBefore time.Time // by the database's clock; zero: all
 }
 
-// Ledger is what the owner of a submitter has in memory.
+// Ledger is the state that the owner of a submitter keeps in memory.
 type Ledger struct {
 	Submitter txn.Submitter
 	Cursor    *txn.Cursor
@@ -213,7 +213,7 @@ type Ledger struct {
 	FailedOver bool
 }
 
-// Inbox is what others than the owner wrote for a submitter.
+// Inbox holds the writes of other nodes for a submitter.
 type Inbox struct {
 	Queue    []txn.Tx      // head of the queue, first to go first
 	Commands []txn.Command // oldest first

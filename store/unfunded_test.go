@@ -9,9 +9,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestMigrate_WaitingForFunds_BecomesUnfunded migrates a ledger of before: rows that say it in
-// another way stay as their newest event told them, and their owner moves them like any other. A
-// step back finds another way to say it again.
+// TestMigrate_WaitingForFunds_BecomesUnfunded migrates an older ledger: rows with an older form of
+// this state stay equal to their newest event, and their owner moves them as usual. Migrating back
+// writes an older form again.
 func TestMigrate_WaitingForFunds_BecomesUnfunded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard()) // which knows the newest schema alone
@@ -23,8 +23,8 @@ func TestMigrate_WaitingForFunds_BecomesUnfunded(t *testing.T) {
 	wait := func(tx txn.Tx, sub txn.Sub) txn.Tx {
 		t.Helper()
 		w := move(tx, txn.EventDelayed, tx.State)
-		w.Next.Sub, w.Next.Reason, w.Next.LastOutcome = sub, txn.ReasonInsufficientFunds,
-			txn.InsufficientFunds
+		w.Next.Sub = sub
+		w.Next.Reason, w.Next.LastOutcome = txn.ReasonInsufficientFunds, txn.InsufficientFunds
 		k.done(s, lease, txn.Change{Writes: []txn.Write{w}})
 		return after(tx, w)
 	}
@@ -38,12 +38,13 @@ func TestMigrate_WaitingForFunds_BecomesUnfunded(t *testing.T) {
 	}
 	step := func(down bool) {
 		t.Helper()
-		k.must(migrating(k.ctx, k.db.URL, k.db.Schema, true, func(p *goose.Provider) (err error) {
-			if _, err = p.DownTo(k.ctx, 10); !down && err == nil {
-				_, err = p.Up(k.ctx)
-			}
-			return err
-		}))
+		k.must(withProvider(k.ctx, k.db.URL, k.db.Schema, true,
+			func(p *goose.Provider) (err error) {
+				if _, err = p.DownTo(k.ctx, 10); !down && err == nil {
+					_, err = p.Up(k.ctx)
+				}
+				return err
+			}))
 	}
 	head, signed = wait(head, txn.BackingOff), wait(signed, txn.None)
 	step(false)
@@ -57,8 +58,8 @@ func TestMigrate_WaitingForFunds_BecomesUnfunded(t *testing.T) {
 	is(signed, txn.None)
 }
 
-// TestUnfunded_OnlyOpenTransactions: neither what is in a block, nor what is final, nor a head that
-// waits for something else.
+// TestUnfunded_OnlyOpenTransactions: never an included or final transaction, nor a head that waits
+// for another condition.
 func TestUnfunded_OnlyOpenTransactions(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

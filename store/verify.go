@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// sessionQuery reads back what a session is, from the server that executes its statements.
+// sessionQuery reads the settings of a session from the server that executes its statements.
 const sessionQuery = `SELECT pg_backend_pid(), pg_is_in_recovery(),
        (SELECT json_object_agg(s.name, s.setting) FROM pg_settings s WHERE s.name = ANY ($1))`
 

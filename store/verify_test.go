@@ -61,7 +61,8 @@ func TestJudgeSession(t *testing.T) {
 		"a standby":                       {pid: pid(), standby: true, want: "standby"},
 	} {
 		err := judgeSession(conn.PgConn(), c.pid, c.standby, nil, nil)
-		if _, ok := errors.AsType[refusedSession](err); !ok || !strings.Contains(err.Error(), c.want) {
+		_, ok := errors.AsType[refusedSession](err)
+		if !ok || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

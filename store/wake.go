@@ -9,13 +9,13 @@ import (
 // maxWoken bounds the names that a wake-up holds; one more makes it a look.
 const maxWoken = 1 << 16
 
-// wakes tell owners and the reader of the feed on this node that there is something to look at.
-// They carry no data: losing one costs time only.
+// wakes signal work to owners and to the reader of the feed on this node. They carry no data: a
+// lost one only costs time.
 type wakes struct {
 	mu     sync.Mutex
 	ids    map[txn.SubmitterID]struct{} // written for on this node
 	queued map[txn.SubmitterID]struct{} // got more transactions on this node
-	heard  map[txn.SubmitterID]struct{} // of which another node told
+	heard  map[txn.SubmitterID]struct{} // from another node
 	look   bool
 	woken  chan struct{}
 	events chan struct{}
@@ -59,7 +59,7 @@ func (w *wakes) note(into map[txn.SubmitterID]struct{}, ids []txn.SubmitterID) {
 	signal(w.woken)
 }
 
-// wakeAll says that anything may have something to look at.
+// wakeAll signals that any submitter may have work.
 func (w *wakes) wakeAll() {
 	w.mu.Lock()
 	w.look = true
@@ -78,9 +78,9 @@ func (s *Store) TakeQueued() []txn.SubmitterID {
 	return drain(s.wakes.queued)
 }
 
-// TakeWoken returns the submitters for which somebody wrote another intent since the last call: ids
-// on this node, heard on another one that did not own them. Only the first are worth a Notify; two
-// nodes that passed on what they heard would tell each other for ever. look says that there may be
+// TakeWoken returns the submitters with new intents since the last call: those written on this
+// node, and those heard on another one that did not own them. Only the first are worth a Notify;
+// two nodes that forwarded wake-ups would wake each other for ever. look reports that there may be
 // more: submitters without an owner, and inboxes.
 func (s *Store) TakeWoken() (ids, heard []txn.SubmitterID, look bool) {
 	s.wakes.mu.Lock()

@@ -4,11 +4,10 @@
 // that FENCEPOST_TEST_DATABASE_URL names. A test gets a schema, made by the real migrations and
 // dropped at the end.
 //
-// Every schema carries the guard (guard.sql): triggers that look, when a transaction commits,
-// whether each row of the ledger that it wrote was written under the live fencing token of its
-// submitter or as one of the intents that need none, and whether every move has told its event. It
-// knows nothing of how the store does that. Whatever a test exercises, a write past the fence fails
-// it.
+// Every schema carries the guard (guard.sql): triggers that check, when a transaction commits,
+// whether each ledger row that it wrote was written under the live fencing token of its submitter
+// or as one of the intents that need none, and whether every move has its event. The guard is
+// independent of the store's own checks. A write past the fence fails every test.
 package dbtest
 
 import (
@@ -47,12 +46,12 @@ type DB struct {
 	server *server
 }
 
-// Option changes what New makes.
+// Option changes the schema that New creates.
 type Option func(*options)
 
 type options struct{ guarded bool }
 
-// WithoutGuard leaves the guard out, for tests of what happens without any protection.
+// WithoutGuard leaves the guard out, for tests of a ledger without any protection.
 func WithoutGuard() Option { return func(o *options) { o.guarded = false } }
 
 // New makes a ledger for a test, and drops it when the test has ended.
@@ -111,7 +110,7 @@ func (db *DB) Through(address string) string {
 func scoped(text, schema string) string {
 	u, err := url.Parse(text)
 	if err != nil {
-		return text // whoever connects will say so
+		return text // the connection reports the error
 	}
 	q := u.Query()
 	q.Set("search_path", schema)
@@ -174,8 +173,8 @@ func (db *DB) drop(t testing.TB) {
 	}
 }
 
-// Main wraps the tests of a package so that the server is stopped when they have run, before
-// anybody looks for goroutines that were left behind:
+// Main wraps the tests of a package and stops the server after them, before a check for leaked
+// goroutines:
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Main(m)) }
 //

@@ -19,10 +19,13 @@ func TestGuard(t *testing.T) {
 	db := New(t)
 	id := uuid.New()
 	setup := []string{
-		`INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from) VALUES ('alice', 1, decode(repeat('01', 20), 'hex'), 's', 'STRICT', 1, '0')`,
-		`INSERT INTO submitter_lease (submitter_id, owner_node, fencing_token, expires_at) VALUES (1, 'a', 7, clock_timestamp() + INTERVAL '1 hour')`,
-		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
-			VALUES (1, 0, 0, 0, decode(repeat('01', 32), 'hex'), 7)`,
+		`INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from)
+		VALUES ('alice', 1, decode(repeat('01', 20), 'hex'), 's', 'STRICT', 1, '0')`,
+		`INSERT INTO submitter_lease (submitter_id, owner_node, fencing_token, expires_at)
+		VALUES (1, 'a', 7, clock_timestamp() + INTERVAL '1 hour')`,
+		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block,
+		                                    init_block_hash, fencing_token)
+		VALUES (1, 0, 0, 0, decode(repeat('01', 32), 'hex'), 7)`,
 		queued(id, 0),
 	}
 	for _, sql := range setup {
@@ -74,7 +77,8 @@ func TestGuard(t *testing.T) {
 
 func queued(id uuid.UUID, token int) string {
 	return sql(
-		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, fencing_token)
+		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data,
+		                        gas_limit, fencing_token)
 		VALUES (1, '$id', '$id', decode(repeat('01', 32), 'hex'), 0, '', 0, $token);`,
 		id,
 		1,
@@ -85,8 +89,10 @@ func queued(id uuid.UUID, token int) string {
 // moved is the move of a queued row to failed.
 func moved(id uuid.UUID, token int, tell bool) string {
 	move := sql(
-		`UPDATE managed_tx SET state = 'FAILED_FINAL', version = 2, executed = 'NO', terminal_at = clock_timestamp(), fencing_token = $token
-		WHERE tx_id = '$id';`,
+		`UPDATE managed_tx
+		    SET state = 'FAILED_FINAL', version = 2, executed = 'NO',
+		        terminal_at = clock_timestamp(), fencing_token = $token
+		  WHERE tx_id = '$id';`,
 		id,
 		2,
 		token,
@@ -106,8 +112,10 @@ func gap(first, last, token int) string {
 
 func told(id uuid.UUID, seq, token int) string {
 	return sql(
-		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message, fencing_token)
-		VALUES (1, '$id', $seq, CASE $seq WHEN 1 THEN 'QUEUED' ELSE 'FAILED' END, '', '', '', '', '', $token);`,
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+		                      message, fencing_token)
+		VALUES (1, '$id', $seq, CASE $seq WHEN 1 THEN 'QUEUED' ELSE 'FAILED' END, '', '', '', '',
+		        '', $token);`,
 		id,
 		seq,
 		token,
@@ -129,7 +137,9 @@ func TestNew_SchemaPerTest(t *testing.T) {
 		t.Fatal("two tests share a schema")
 	}
 	guards := func(db *DB) (n int) {
-		const count = `SELECT count(*) FROM pg_trigger WHERE tgname = 'guard' AND tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = $1::TEXT::REGNAMESPACE)`
+		const count = `SELECT count(*) FROM pg_trigger
+			WHERE tgname = 'guard'
+			  AND tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = $1::TEXT::REGNAMESPACE)`
 		if err := db.Pool.QueryRow(context.Background(), count, db.Schema).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +150,7 @@ func TestNew_SchemaPerTest(t *testing.T) {
 	}
 }
 
-// BenchmarkNew is what a test pays for its ledger.
+// BenchmarkNew measures the cost of a ledger for a test.
 func BenchmarkNew(b *testing.B) {
 	for b.Loop() {
 		New(b)

@@ -29,9 +29,9 @@ const (
 
 // server is where this process has its schemas.
 type server struct {
-	url      string // over the socket, or whatever was given
+	url      string // over the socket, or the given URL
 	tcp      *url.URL
-	embedded *pgembed.Server // nil: somebody else's
+	embedded *pgembed.Server // nil: an external server
 	lock     *os.File
 }
 
@@ -76,7 +76,8 @@ func start(ctx context.Context) (*server, error) {
 }
 
 // startIn starts the server that was left in a folder. Its data are written without waiting for the
-// disk, so after a crash of the machine they may be of no use; then it begins anew.
+// disk, so they may be corrupt after a crash of the machine; then it starts again with an empty
+// folder.
 func startIn(ctx context.Context, dir string) (*pgembed.Server, error) {
 	settings := pgembed.Disposable()
 	settings["max_connections"] = "600"
@@ -118,13 +119,14 @@ func reserveFolder() (string, *os.File, error) {
 		maxFolders, base)
 }
 
-// makeDatabase makes the database anew: killed tests leave schemas behind.
+// makeDatabase creates the database again: killed tests leave schemas behind.
 func makeDatabase(ctx context.Context, admin string) error {
 	return onConn(ctx, admin, func(conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+database+" WITH (FORCE)"); err != nil {
+		_, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+database+" WITH (FORCE)")
+		if err != nil {
 			return err
 		}
-		_, err := conn.Exec(ctx, "CREATE DATABASE "+database)
+		_, err = conn.Exec(ctx, "CREATE DATABASE "+database)
 		return err
 	})
 }

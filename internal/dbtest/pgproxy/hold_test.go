@@ -63,7 +63,8 @@ func TestHoldReply(t *testing.T) {
 	}
 }
 
-// What is held back from the server is settled when the server has answered, or cannot any more.
+// A message that is held back from the server is settled when the server has answered, or the
+// connection has ended.
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*bench, *Rule){

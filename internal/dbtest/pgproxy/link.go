@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// link is one client's connection and the one to the server that goes with it.
-type link struct {
+// proxiedConn is one client's connection and the one to the server that goes with it.
+type proxiedConn struct {
 	proxy  *Proxy
 	client net.Conn
 	known  statements
@@ -22,14 +22,14 @@ type link struct {
 	begun  []*Rule // taken on this connection and not settled
 }
 
-func newLink(p *Proxy, client net.Conn) *link {
-	return &link{
+func newProxiedConn(p *Proxy, client net.Conn) *proxiedConn {
+	return &proxiedConn{
 		proxy: p, client: client, done: make(chan struct{}), known: newStatements(),
 	}
 }
 
 // cut ends both connections. It may be called again.
-func (l *link) cut() {
+func (l *proxiedConn) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gone {
@@ -43,8 +43,8 @@ func (l *link) cut() {
 	}
 }
 
-// run serves the link to its end.
-func (l *link) run() {
+// run serves the connection to its end.
+func (l *proxiedConn) run() {
 	defer l.settleAll()
 	defer l.cut()
 	from := bufio.NewReader(l.client)
@@ -69,7 +69,7 @@ func (l *link) run() {
 	down.Wait()
 }
 
-func (l *link) connected(server net.Conn) bool {
+func (l *proxiedConn) connected(server net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gone {
@@ -81,7 +81,7 @@ func (l *link) connected(server net.Conn) bool {
 }
 
 // startup declines to encrypt, and reads on.
-func (l *link) startup(from io.Reader) ([]byte, error) {
+func (l *proxiedConn) startup(from io.Reader) ([]byte, error) {
 	for {
 		frame, code, err := readStartup(from)
 		if err != nil {
@@ -97,7 +97,7 @@ func (l *link) startup(from io.Reader) ([]byte, error) {
 }
 
 // pass writes once bytes may pass.
-func (l *link) pass(to io.Writer, b []byte) error {
+func (l *proxiedConn) pass(to io.Writer, b []byte) error {
 	select {
 	case <-l.done:
 		return net.ErrClosed
@@ -108,7 +108,7 @@ func (l *link) pass(to io.Writer, b []byte) error {
 }
 
 // up carries messages to the server until the client ends or a rule cuts.
-func (l *link) up(from io.Reader) {
+func (l *proxiedConn) up(from io.Reader) {
 	for {
 		frame, err := readFrame(from)
 		if err != nil {
@@ -128,7 +128,7 @@ func (l *link) up(from io.Reader) {
 
 // ask sends a message whose answer is expected, and subject to a rule when there
 // is one.
-func (l *link) ask(frame []byte, rule *Rule) error {
+func (l *proxiedConn) ask(frame []byte, rule *Rule) error {
 	if asks(frame[0]) {
 		l.mu.Lock()
 		l.talk.ask(frame[0], rule)
@@ -137,7 +137,7 @@ func (l *link) ask(frame []byte, rule *Rule) error {
 	return l.pass(l.server, frame)
 }
 
-func (l *link) act(r *Rule, frame []byte) error {
+func (l *proxiedConn) act(r *Rule, frame []byte) error {
 	switch r.action {
 	case CutMidway:
 		err := l.pass(l.server, frame[:1])
@@ -159,7 +159,7 @@ func (l *link) act(r *Rule, frame []byte) error {
 	}
 }
 
-func (l *link) hold(r *Rule) error {
+func (l *proxiedConn) hold(r *Rule) error {
 	close(r.fired)
 	select {
 	case <-r.released:
@@ -172,7 +172,7 @@ func (l *link) hold(r *Rule) error {
 // down carries the server's messages to the client until the server ends. A
 // client that does not listen any more is for up to notice: until then the
 // server is to know nothing of it.
-func (l *link) down() {
+func (l *proxiedConn) down() {
 	defer l.cut()
 	from := bufio.NewReader(l.server)
 	var kept [][]byte // by a HoldReply
@@ -210,19 +210,19 @@ func (l *link) down() {
 	}
 }
 
-func (l *link) answered(kind byte) (rule *Rule, through bool) {
+func (l *proxiedConn) answered(kind byte) (rule *Rule, through bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.talk.answer(kind)
 }
 
-func (l *link) begin(r *Rule) {
+func (l *proxiedConn) begin(r *Rule) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.begun = append(l.begun, r)
 }
 
-func (l *link) settle(r *Rule) {
+func (l *proxiedConn) settle(r *Rule) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at := slices.Index(l.begun, r); at >= 0 {
@@ -231,8 +231,8 @@ func (l *link) settle(r *Rule) {
 	}
 }
 
-// settleAll is for the end of the connection: nothing more comes of any rule.
-func (l *link) settleAll() {
+// settleAll settles every rule at the end of the connection.
+func (l *proxiedConn) settleAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.begun {

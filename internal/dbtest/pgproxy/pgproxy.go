@@ -1,10 +1,9 @@
 // Package pgproxy stands between PostgreSQL clients and their server, and breaks
 // the line where a test wants it broken.
 //
-// It reads the wire protocol message by message, so it can lose exactly the
-// answer to a COMMIT, or freeze a client between two messages of one statement.
-// These are the faults that leave a client not knowing what happened, and no tool
-// that sees only bytes can place them.
+// It reads the wire protocol message by message, so it can lose exactly the answer to a COMMIT, or
+// freeze a client between two messages of one statement. After these faults a client does not know
+// the outcome, and no tool that sees only bytes can inject them.
 //
 //	proxy, err := pgproxy.Start(server.URL("postgres"))
 //	lost := proxy.On(pgproxy.Commit, pgproxy.LoseReply)
@@ -44,7 +43,7 @@ type Proxy struct {
 	listener net.Listener
 
 	mu      sync.Mutex
-	links   map[*link]struct{}
+	links   map[*proxiedConn]struct{}
 	rules   []*Rule
 	refuse  bool
 	healthy chan struct{} // closed unless there is a black hole
@@ -68,7 +67,8 @@ func start(upstream string) (*Proxy, error) {
 		return nil, errors.New(
 			"the server's URL cannot be parsed") // the error may quote its password
 	}
-	p := &Proxy{upstream: upstream, links: map[*link]struct{}{}, healthy: make(chan struct{})}
+	p := &Proxy{upstream: upstream, links: map[*proxiedConn]struct{}{},
+		healthy: make(chan struct{})}
 	close(p.healthy)
 	p.network, p.address = pgconn.NetworkAddress(cfg.Host, cfg.Port)
 	if p.dir, err = os.MkdirTemp("", "pgproxy-"); err != nil {
@@ -124,8 +124,8 @@ func (p *Proxy) CutAll() {
 	}
 }
 
-// BlackHole stops all bytes on all connections, both ways, and those of new ones,
-// until Heal. No connection is closed and no byte is lost.
+// BlackHole stops all bytes in both directions, on existing and new connections, until Heal. No
+// connection is closed and no byte is lost.
 func (p *Proxy) BlackHole() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +136,7 @@ func (p *Proxy) BlackHole() {
 	}
 }
 
-// Refuse cuts new connections at once, until Heal. Those that there are go on.
+// Refuse closes new connections at once, until Heal. Existing connections stay open.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// admit starts a link, unless the proxy refuses or has been closed meanwhile.
+// admit starts a connection, unless the proxy refuses or has been closed meanwhile.
 func (p *Proxy) admit(client net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +173,7 @@ func (p *Proxy) admit(client net.Conn) {
 		client.Close()
 		return
 	}
-	l := newLink(p, client)
+	l := newProxiedConn(p, client)
 	p.links[l] = struct{}{}
 	p.wg.Go(func() {
 		l.run()

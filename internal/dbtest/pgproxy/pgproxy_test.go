@@ -109,7 +109,7 @@ func (b *bench) rows() (n int) {
 	return n
 }
 
-// free tells whether another session could change row 0.
+// free reports whether another session could change row 0.
 func (b *bench) free() bool {
 	b.t.Helper()
 	rows, err := b.direct.Query(b.t.Context(),
@@ -159,10 +159,10 @@ func (b *bench) unknown(err error) {
 func TestProxy_NoRule_PassesThrough(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	for range 2 { // prepares, then uses what is prepared
+	for range 2 { // first prepares, then uses the prepared statement
 		var got string
-		if err := b.conn.QueryRow(t.Context(), "select repeat('x', $1::int)", 200_000).Scan(&got); err != nil ||
-			len(got) != 200_000 {
+		err := b.conn.QueryRow(t.Context(), "select repeat('x', $1::int)", 200_000).Scan(&got)
+		if err != nil || len(got) != 200_000 {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	}
@@ -206,8 +206,8 @@ func TestProxy_TCP_ManyClients(t *testing.T) {
 			defer conn.Close(context.Background())
 			for n := range 50 {
 				var got int
-				if err := conn.QueryRow(t.Context(), "select $1::int + $2::int", i, n).Scan(&got); err != nil ||
-					got != i+n {
+				err := conn.QueryRow(t.Context(), "select $1::int + $2::int", i, n).Scan(&got)
+				if err != nil || got != i+n {
 					t.Errorf("%d + %d = %d, %v", i, n, got, err)
 				}
 			}
@@ -230,10 +230,11 @@ func TestLoseReply(t *testing.T) {
 			return b.insert(ctx, b.conn, 1)
 		}},
 		"prepared statement": {Running("insert"), func(ctx context.Context, b *bench) error {
-			if _, err := b.conn.Prepare(ctx, "by_name", "insert into "+b.table+" values ($1)"); err != nil {
+			_, err := b.conn.Prepare(ctx, "by_name", "insert into "+b.table+" values ($1)")
+			if err != nil {
 				return err
 			}
-			_, err := b.conn.Exec(ctx, "by_name", 1)
+			_, err = b.conn.Exec(ctx, "by_name", 1)
 			return err
 		}},
 		"simple statement": {Running("insert"), func(ctx context.Context, b *bench) error {
@@ -305,8 +306,8 @@ func TestLoseReply_ErrorReply(t *testing.T) {
 	t.Run("of a step before", func(t *testing.T) { // Bind fails, and Execute is skipped
 		t.Parallel()
 		b := newBench(t)
-		// Bind plans the statement and works out what is constant in it: it fails once the lock is
-		// free, and that is once Execute has met its rule.
+		// Bind plans the statement and evaluates its constants: it fails once the lock is free,
+		// after Execute has met its rule.
 		b.exec(b.direct,
 			"create function "+b.table+"(int) returns int immutable language plpgsql as 'begin "+
 				"perform pg_advisory_xact_lock($1); raise; end'")
@@ -403,7 +404,8 @@ func TestThrough(t *testing.T) {
 	}
 }
 
-// What is encrypted cannot be read: clients that ask for it hear no, and go on.
+// An encrypted connection cannot be read. Clients that request encryption receive a no and continue
+// without.
 func TestProxy_TLSRequest_Declined(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

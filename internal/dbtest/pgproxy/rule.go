@@ -19,7 +19,7 @@ type Message struct {
 	Params [][]byte
 }
 
-// Runs tells whether the message makes the server run its statement.
+// Runs reports whether the message makes the server execute its statement.
 func (m Message) Runs() bool { return m.Type == 'Q' || m.Type == 'E' }
 
 // Match chooses messages.
@@ -35,14 +35,13 @@ func Running(part string) Match {
 	return func(m Message) bool { return m.Runs() && strings.Contains(m.SQL, part) }
 }
 
-// Action is what befalls a message.
+// Action is the treatment of a message.
 type Action int
 
 const (
-	// LoseReply has the server do all up to the client's next Sync, keeps from the
-	// client every byte of the answer to this message and to what follows, and cuts
-	// the connection once the server is through. Answers to messages before still
-	// arrive.
+	// LoseReply lets the server execute everything up to the client's next Sync, keeps every byte
+	// of the answers to this and the following messages from the client, and closes the connection
+	// once the server has finished. Answers to earlier messages still arrive.
 	LoseReply Action = iota
 	// CutMidway cuts the connection after the message's first byte.
 	CutMidway
@@ -50,12 +49,11 @@ const (
 	// until Release. The connection to the server stays even when the client gives
 	// up: to the server a frozen client is a silent one.
 	HoldBefore
-	// HoldAfter lets the message through and keeps back what follows. After an
-	// Execute the server has done the statement and holds its locks, and waits for
-	// the Sync.
+	// HoldAfter lets the message through and holds the following ones. After an Execute the server
+	// has executed the statement, holds its locks, and waits for the Sync.
 	HoldAfter
-	// HoldReply has the server do all up to the client's next Sync, and keeps the
-	// answer to this message and to what follows from the client until Release.
+	// HoldReply lets the server execute everything up to the client's next Sync, and holds the
+	// answers to this and the following messages until Release.
 	HoldReply
 )
 
@@ -90,13 +88,11 @@ func (p *Proxy) On(match Match, action Action) *Rule {
 // kept back or followed by silence.
 func (r *Rule) Fired() <-chan struct{} { return r.fired }
 
-// Settled is closed when nothing more will come of the message: the server's
-// answer, up to the end of its round, has been handed to the client, or the
-// connection has ended.
+// Settled is closed when the message has no further effect: the server's answer, up to the end of
+// its round, has been passed to the client, or the connection has ended.
 func (r *Rule) Settled() <-chan struct{} { return r.settled }
 
-// Withdraw takes back a rule that has not met its message, and tells whether it
-// was in time.
+// Withdraw removes a rule that has not met its message, and reports whether it was in time.
 func (p *Proxy) Withdraw(r *Rule) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

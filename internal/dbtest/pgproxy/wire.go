@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	frameLimit = 64 << 20 // far above what a test sends; PostgreSQL's own is 1 GB
+	frameLimit = 64 << 20 // far above the messages of tests; PostgreSQL's own limit is 1 GB
 
-	// What a first message can be instead of a startup.
+	// First messages that are not a startup.
 	cancelRequest = 80877102
 	tlsRequest    = 80877103
 	gssRequest    = 80877104
@@ -68,7 +68,7 @@ func newStatements() statements {
 	return statements{prepared: map[string]string{}, portals: map[string]portal{}}
 }
 
-// learn tells what a client's message is about and remembers what it prepares.
+// learn returns the statement of a client's message and remembers prepared statements.
 func (s *statements) learn(frame []byte) Message {
 	m := Message{Type: frame[0]}
 	body := frame[5:]
@@ -106,8 +106,8 @@ func (s *statements) named(body []byte) string {
 	return s.portals[name].sql
 }
 
-// parameters reads the values of a Bind: a list of formats, then the values, each
-// with its length before it, which is -1 for NULL. What cannot be read is left out.
+// parameters reads the values of a Bind: a list of formats, then the values, each with its length
+// before it, which is -1 for NULL. It leaves out values that it cannot read.
 func parameters(b []byte) [][]byte {
 	count := func() int {
 		if len(b) < 2 {
@@ -152,15 +152,15 @@ type exchange struct {
 	under *Rule      // from the answer that it is about on, to the end of the round
 }
 
-// asks tells whether a message has an answer of its own.
+// asks reports whether a message has an answer of its own.
 func asks(kind byte) bool { return bytes.IndexByte([]byte("QPBDECSF"), kind) >= 0 }
 
 func (x *exchange) ask(kind byte, rule *Rule) {
 	x.open = append(x.open, question{kind, rule})
 }
 
-// answer takes in a message of the server. It says which rule the message is
-// subject to, and whether it ends a round.
+// answer handles a message of the server. It returns the rule of the message, and whether the
+// message ends a round.
 func (x *exchange) answer(kind byte) (rule *Rule, through bool) {
 	if len(x.open) == 0 {
 		return x.under, false
@@ -190,8 +190,8 @@ func (x *exchange) meet(rule *Rule) {
 	}
 }
 
-// skip does as the server after an error: it skips all up to the Sync. The error is
-// the answer to what is skipped as well.
+// skip acts as the server does after an error: it skips everything up to the Sync. The error is
+// also the answer to the skipped messages.
 func (x *exchange) skip() {
 	for len(x.open) > 0 && x.open[0].kind != 'S' {
 		x.meet(x.open[0].rule)
@@ -199,8 +199,7 @@ func (x *exchange) skip() {
 	}
 }
 
-// ends tells whether a server's message is the last of the answer to a step of
-// an extended query.
+// ends reports whether a server's message is the last answer to a step of an extended query.
 func ends(step, kind byte) bool {
 	last := map[byte]string{'P': "1", 'B': "2", 'D': "Tn", 'E': "CsI", 'C': "3"}[step]
 	return bytes.IndexByte([]byte(last), kind) >= 0
