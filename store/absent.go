@@ -71,7 +71,8 @@ func (p place) rights(toMake bool) error {
 
 // grantsRemedy returns how a role that does not own the ledger gets its rights.
 func grantsRemedy(role string) string {
-	return fmt.Sprintf("run \"fencepost migrate grants --role %s\" as the owner of the ledger", role)
+	return fmt.Sprintf("run \"fencepost migrate grants --role %s\" as the owner of the ledger",
+		role)
 }
 
 // lacking returns the reason why the ledger's tables are not visible.

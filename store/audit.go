@@ -93,8 +93,8 @@ func (a *audit) run(ctx context.Context, q *db.Queries) (err error) {
 	}
 	a.from = min(a.from, a.of.NextNonce)
 	a.submitter()
-	for _, check := range []func(context.Context, *db.Queries) error{a.numbers, a.events,
-		a.attempts} {
+	checks := []func(context.Context, *db.Queries) error{a.numbers, a.events, a.attempts}
+	for _, check := range checks {
 		if err := check(ctx, q); err != nil {
 			return err
 		}
@@ -134,15 +134,9 @@ func (a *audit) submitter() {
 // numbers checks that each nonce from the first to the cursor is used once, by a transaction or a
 // recorded gap.
 func (a *audit) numbers(ctx context.Context, q *db.Queries) error {
-	rows, err := q.AuditNumbers(
-		ctx,
-		db.AuditNumbersParams{
-			SubmitterID: a.id,
-			FromNonce:   a.from,
-			InitNonce:   a.of.InitNonce,
-			MaxRows:     maxViolations,
-		},
-	)
+	rows, err := q.AuditNumbers(ctx, db.AuditNumbersParams{
+		SubmitterID: a.id, FromNonce: a.from, InitNonce: a.of.InitNonce, MaxRows: maxViolations,
+	})
 	for _, r := range rows {
 		tx := &r.TxID
 		if r.TxID == (uuid.UUID{}) {

@@ -10,18 +10,18 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// FinalTx is a transaction whose signed forms are compared with the chain: a final one with a
-// nonce, or one that gave up its nonce.
+// FinalTx is a transaction whose attempts are compared with the chain: a final one with a nonce, or
+// one that gave up its nonce.
 type FinalTx struct {
 	ID       txn.TxID
-	Nonce    txn.Nonce // 0 of one that gave it up
+	Nonce    txn.Nonce // 0 if it was given up
 	State    txn.State
 	Executed txn.Executed
 	Receipt  *txn.Receipt // nil: none of its attempts was included
 	Attempts []AttemptHash
 }
 
-// AttemptHash names a signed form of a transaction.
+// AttemptHash identifies an attempt of a transaction.
 type AttemptHash struct {
 	Kind  txn.AttemptKind
 	Nonce txn.Nonce
@@ -36,15 +36,9 @@ func (s *Store) FinalTxs(ctx context.Context, submitter txn.SubmitterID, from tx
 		return nil, fmt.Errorf("store: %s: nonce %d is beyond 2^63-1", verb, from)
 	}
 	err = s.snapshot(ctx, func(q *db.Queries) error {
-		list, err = finalTxs(
-			ctx,
-			q,
-			db.FinalTxsParams{
-				SubmitterID: int32(submitter),
-				FromNonce:   int64(from),
-				MaxRows:     rowLimit(limit),
-			},
-		)
+		list, err = finalTxs(ctx, q, db.FinalTxsParams{
+			SubmitterID: int32(submitter), FromNonce: int64(from), MaxRows: rowLimit(limit),
+		})
 		return err
 	})
 	if err != nil {
@@ -75,20 +69,14 @@ func finalTxs(ctx context.Context, q *db.Queries, p db.FinalTxsParams) ([]FinalT
 	return list, withHashes(ctx, q, p.SubmitterID, list)
 }
 
-// RequeuedTxs reads transactions that gave up their nonces and have no other, by id, those after
-// one of them; the zero id begins. None of their signed forms may ever be on chain, whether they
-// are cancelled or still queued.
+// RequeuedTxs reads requeued transactions without a nonce, cancelled or still queued, by id,
+// starting after the given id; the zero id begins. None of their attempts may ever be on chain.
 func (s *Store) RequeuedTxs(ctx context.Context, submitter txn.SubmitterID, after txn.TxID,
 	limit int) (list []FinalTx, err error) {
 	err = s.snapshot(ctx, func(q *db.Queries) error {
-		rows, err := q.RequeuedTxs(
-			ctx,
-			db.RequeuedTxsParams{
-				SubmitterID: int32(submitter),
-				After:       uuid.UUID(after),
-				MaxRows:     rowLimit(limit),
-			},
-		)
+		rows, err := q.RequeuedTxs(ctx, db.RequeuedTxsParams{
+			SubmitterID: int32(submitter), After: uuid.UUID(after), MaxRows: rowLimit(limit),
+		})
 		if err != nil {
 			return err
 		}
@@ -118,14 +106,11 @@ func withHashes(ctx context.Context, q *db.Queries, submitter int32, list []Fina
 	hashes, err := q.AttemptHashes(ctx, db.AttemptHashesParams{SubmitterID: submitter, TxIds: ids})
 	for _, h := range hashes {
 		tx := &list[place[h.TxID]]
-		tx.Attempts = append(
-			tx.Attempts,
-			AttemptHash{
-				Kind:  txn.AttemptKind(h.Kind),
-				Nonce: txn.Nonce(h.Nonce),
-				Hash:  toHash(h.TxHash),
-			},
-		)
+		tx.Attempts = append(tx.Attempts, AttemptHash{
+			Kind:  txn.AttemptKind(h.Kind),
+			Nonce: txn.Nonce(h.Nonce),
+			Hash:  toHash(h.TxHash),
+		})
 	}
 	return err
 }

@@ -59,6 +59,8 @@ func (k *kit) lived(s *Store) (txn.SubmitterID, *Lease) {
 	return id, l
 }
 
+func stuck(tx txn.Tx) txn.Write { return move(tx, txn.EventStuck, txn.Stuck) }
+
 // leaseFrom takes a lease that another node holds.
 func (k *kit) leaseFrom(s *Store, id txn.SubmitterID) *Lease {
 	k.t.Helper()
@@ -83,11 +85,11 @@ func TestAudit(t *testing.T) {
 		t.Fatalf("the whole: %+v, cursor %d, %v", found, next, err)
 	}
 	if _, _, err := s.Audit(k.ctx, 4711, 0); !errors.Is(err, ErrSubmitterNotFound) {
-		t.Fatalf("nobody's ledger: %v", err)
+		t.Fatalf("unknown submitter: %v", err)
 	}
 	if found, next, err := s.Audit(k.ctx, k.submitter(s, "new"), 0); len(found) > 0 || next != 0 ||
 		err != nil {
-		t.Fatalf("one that has not begun: %+v %d %v", found, next, err)
+		t.Fatalf("a submitter without a cursor: %+v %d %v", found, next, err)
 	}
 }
 
@@ -267,8 +269,7 @@ func TestAudit_OwnerAtWork_NoViolation(t *testing.T) {
 		for _, write := range []func(txn.Tx) txn.Change{
 			func(tx txn.Tx) txn.Change { return take(tx, n) },
 			func(tx txn.Tx) txn.Change {
-				return txn.Change{Writes: []txn.Write{included(tx,
-					uint64(n))}}
+				return txn.Change{Writes: []txn.Write{included(tx, uint64(n))}}
 			},
 			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{confirmed(tx)}} },
 		} {
@@ -301,7 +302,7 @@ func TestFinalTxs(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	if list, err = s.FinalTxs(k.ctx, id, 4, 10); err != nil || len(list) != 0 {
-		t.Fatalf("what is in flight is not final: %+v, %v", list, err)
+		t.Fatalf("a transaction in flight is listed: %+v, %v", list, err)
 	}
 }
 
@@ -320,10 +321,7 @@ func TestRequeuedTxs(t *testing.T) {
 	}
 	none(txn.TxID{}) // one was requeued, and has another nonce
 	back := k.load(s, l).Open[0]
-	for _, write := range []func(txn.Tx) txn.Write{func(tx txn.Tx) txn.Write {
-		return move(tx,
-			txn.EventStuck, txn.Stuck)
-	}, requeued} {
+	for _, write := range []func(txn.Tx) txn.Write{stuck, requeued} {
 		w := write(back)
 		k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 		back = after(back, w)
@@ -339,8 +337,7 @@ func TestRequeuedTxs(t *testing.T) {
 		}
 		none(back.ID)
 		if done, err := s.CancelQueued(k.ctx, back.ID); err != nil || done {
-			t.Fatalf("a caller's node says of what may have run that it never will: %t, %v", done,
-				err)
+			t.Fatalf("a requeued transaction was cancelled as not executed: %t, %v", done, err)
 		}
 		if state == txn.Queued {
 			w := move(back, txn.EventCancelled, txn.Cancelled)
@@ -365,10 +362,7 @@ func TestRestored_MayHaveExecuted(t *testing.T) {
 			ran := tx.Attempts[0]
 			if !filled {
 				ran = tx.Attempts[1]
-				for _, write := range []func(txn.Tx) txn.Write{func(tx txn.Tx) txn.Write {
-					return move(tx,
-						txn.EventStuck, txn.Stuck)
-				}, requeued} {
+				for _, write := range []func(txn.Tx) txn.Write{stuck, requeued} {
 					w := write(tx)
 					k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 					tx = after(tx, w)

@@ -47,34 +47,26 @@ func TestCheckChange_Faulty_Refused(t *testing.T) {
 			Init: &txn.CursorInit{Nonce: math.MaxUint64}},
 		"a protection needs a reason": {Protect: &txn.Protection{}},
 		"status \"SLEEPING\"":         {Status: "SLEEPING"},
-		"cannot also set the status": taking(func(c *txn.Change,
-			_ *txn.Write) {
+		"cannot also set the status": taking(func(c *txn.Change, _ *txn.Write) {
 			c.Status = txn.Active
 		}),
 		"is of submitter 2":            {Writes: []txn.Write{submitted(newTx(2))}},
 		"is written twice":             {Writes: []txn.Write{schedule, schedule}},
 		"to one transaction, not to 0": {Take: &txn.Take{Nonce: 4}},
-		"not to 2": taking(func(c *txn.Change,
-			_ *txn.Write) {
+		"not to 2": taking(func(c *txn.Change, _ *txn.Write) {
 			c.Writes = append(c.Writes, allocation(second, 4))
 		}),
 		"that the change does not take": {Writes: []txn.Write{allocation(tx, 4)}},
-		"be allocated the nonce that is " +
-			"taken": taking(func(c *txn.Change,
-			_ *txn.Write) {
+		"be allocated the nonce that is taken": taking(func(c *txn.Change, _ *txn.Write) {
 			c.Take = &txn.Take{Nonce: 5}
 		}),
-		"without a signed original": taking(func(_ *txn.Change,
-			w *txn.Write) {
+		"without a signed original": taking(func(_ *txn.Change, w *txn.Write) {
 			w.Attempt = nil
 		}),
-		"taken without a signed " +
-			"original": taking(func(_ *txn.Change,
-			w *txn.Write) {
+		"taken without a signed original": taking(func(_ *txn.Change, w *txn.Write) {
 			w.Attempt.Kind = txn.Bump
 		}),
-		"neither released nor included": taking(func(_ *txn.Change,
-			w *txn.Write) {
+		"neither released nor included": taking(func(_ *txn.Change, w *txn.Write) {
 			w.Next.Released = true
 		}),
 		"version 0 does not exist": write(schedule,

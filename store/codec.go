@@ -154,14 +154,12 @@ func (c listCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16,
 		case []int32:
 			return plainList(c.all, element, pgtype.Int4OID, each[int32](4),
 				func(buf []byte, n int32) []byte {
-					return binary.BigEndian.AppendUint32(buf,
-						uint32(n))
+					return binary.BigEndian.AppendUint32(buf, uint32(n))
 				})
 		case []int64:
 			return plainList(c.all, element, pgtype.Int8OID, each[int64](8),
 				func(buf []byte, n int64) []byte {
-					return binary.BigEndian.AppendUint64(buf,
-						uint64(n))
+					return binary.BigEndian.AppendUint64(buf, uint64(n))
 				})
 		case []string:
 			return plainList(c.all, element, pgtype.TextOID,
@@ -217,9 +215,8 @@ func (p listPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
 		}
 	}
 	if cap(buf)-len(buf) < total {
-		buf = slices.Grow(buf,
-			// pgx begins each statement with 256 bytes, and many lists follow
-			max(total, cap(buf), int(*p.all)))
+		// pgx begins each statement with 256 bytes, and many lists follow
+		buf = slices.Grow(buf, max(total, cap(buf), int(*p.all)))
 		*p.all = 0
 	}
 	for _, n := range []uint32{dimensions, nulls, p.element, uint32(len(list)), 1} {

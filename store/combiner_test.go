@@ -64,11 +64,11 @@ func TestCombiner(t *testing.T) {
 		c := newCombiner(l, p.send, refuseTestItem)
 		items := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *testItem {
 			return &testItem{
-				bytes: rapid.IntRange(0, 70).Draw(t,
-					"size"), bond: rapid.Int64Range(0, 4).Draw(t, "bond"),
-				bad: rapid.IntRange(0, 5).Draw(t, "bad") == 0,
-				weary: rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 99}).Draw(t,
-					"weary"), ended: make(chan string, 2),
+				bytes: rapid.IntRange(0, 70).Draw(t, "size"),
+				bond:  rapid.Int64Range(0, 4).Draw(t, "bond"),
+				bad:   rapid.IntRange(0, 5).Draw(t, "bad") == 0,
+				weary: rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 99}).Draw(t, "weary"),
+				ended: make(chan string, 2),
 			}
 		}), 1, 60).Draw(t, "items")
 		wants := make([]string, len(items))

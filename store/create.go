@@ -171,9 +171,8 @@ func (j *createJob) key() int64 { return 0 }
 // end signals that nothing changes any more.
 func (j *createJob) end() {
 	if j.over.Swap(true) {
-		panic(
-			// its caller would get another transaction as created
-			"store: a transaction was created twice")
+		// its caller would get another transaction as created
+		panic("store: a transaction was created twice")
 	}
 	if j.call.left.Add(-1) == 0 {
 		close(j.call.ended)
@@ -222,8 +221,9 @@ func (j *createJob) found(winner TxInfo) {
 func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*readLimit)
 	defer cancel()
+	// some were found before the rest was refused
 	group = slices.DeleteFunc(slices.Clone(group),
-		func(job *createJob) bool { return job.over.Load() }) // found before the rest was refused
+		func(job *createJob) bool { return job.over.Load() })
 	if len(group) == 0 {
 		return nil
 	}

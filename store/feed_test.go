@@ -210,8 +210,8 @@ func TestFeed_Plan_UsesIndex(t *testing.T) {
 	}
 }
 
-// TestFeed_OpenTransaction_CostStays reads the feed beside a transaction that stays open, which keeps
-// everything since then above the horizon of each snapshot.
+// TestFeed_OpenTransaction_CostStays reads the feed next to a transaction that stays open, which
+// keeps everything since then above the horizon of each snapshot.
 func TestFeed_OpenTransaction_CostStays(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -220,7 +220,8 @@ func TestFeed_OpenTransaction_CostStays(t *testing.T) {
 	write := func(n int) {
 		t.Helper()
 		k.exec(
-			`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+			`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed,
+			                       reason, message)
 			SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', ''
 			  FROM generate_series(1, $2)`, id, n)
 	}

@@ -45,15 +45,15 @@ func Grant(ctx context.Context, url, schema, role string, g Grants) error {
 		case err != nil:
 			return describeError(err)
 		case !exists:
-			return fmt.Errorf("role %q does not exist; create it with CREATE ROLE %s LOGIN PASSWORD "+
-				"'...'", role, pgx.Identifier{role}.Sanitize())
+			return fmt.Errorf("role %q does not exist; create it with CREATE ROLE %s LOGIN "+
+				"PASSWORD '...'", role, pgx.Identifier{role}.Sanitize())
 		case member:
 			return fmt.Errorf("role %q owns the ledger; give a role of its own to the nodes", role)
 		}
 		_, err = conn.Exec(ctx, g.Statements(at, role))
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == notPermitted {
-			return fmt.Errorf("role %q may not grant rights on schema %q; run this as the owner of "+
-				"the ledger", owner, at)
+			return fmt.Errorf("role %q may not grant rights on schema %q; run this as the owner "+
+				"of the ledger", owner, at)
 		}
 		if err != nil {
 			return describeError(err)

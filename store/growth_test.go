@@ -153,7 +153,7 @@ func TestReads_GrowingLedger_SamePlans(t *testing.T) {
 			meter := &pagesRead{DBTX: k.session(), t: t}
 			k.must(c.run(db.New(meter)))
 			if t.Logf("%s of submitter %d: %d pages", what, id, meter.pages); meter.pages > c.most {
-				t.Errorf("%s of submitter %d: %d pages are looked at, %d at most are needed: %s",
+				t.Errorf("%s of submitter %d: %d pages are read, %d at most are needed: %s",
 					what, id, meter.pages, c.most, meter.plan)
 			}
 		}
@@ -188,7 +188,7 @@ func TestOrphans_IdleSubmitters_NoCost(t *testing.T) {
 			t.Errorf("%s: %v, want %v", when, got, want)
 		}
 		if t.Logf("%s: %d pages", when, meter.pages); meter.pages > most {
-			t.Errorf("%s: %d pages are looked at, %d at most are needed: %s", when, meter.pages,
+			t.Errorf("%s: %d pages are read, %d at most are needed: %s", when, meter.pages,
 				most, meter.plan)
 		}
 	}
@@ -198,7 +198,7 @@ func TestOrphans_IdleSubmitters_NoCost(t *testing.T) {
 		db.UnownedParams{ChainID: 31337, After: 1000, MaxRows: 256})
 	k.must(err)
 	if t.Logf("256 without an owner: %d pages", meter.pages); meter.pages > 60 {
-		t.Errorf("%d pages are looked at for 256 submitters: %s", meter.pages, meter.plan)
+		t.Errorf("%d pages are read for 256 submitters: %s", meter.pages, meter.plan)
 	}
 	k.exec(
 		`UPDATE submitter_lease SET owner_node = 'a', fencing_token = 2, expires_at = 'infinity'
@@ -265,7 +265,7 @@ func TestSubmitters_LongQueue_CountBounded(t *testing.T) {
 		)
 		k.must(err)
 		if t.Logf("%s: %d pages", one.Name, meter.pages); meter.pages > 40 {
-			t.Errorf("%s: %d pages are looked at: %s", one.Name, meter.pages, meter.plan)
+			t.Errorf("%s: %d pages are read: %s", one.Name, meter.pages, meter.plan)
 		}
 	}
 }

@@ -192,7 +192,7 @@ func TestLease_OwnersBusy_DoesNotWait(t *testing.T) {
 	k.must(s.Release(ctx, leases))
 	k.must(s.Leave(ctx))
 	if n := value[int](k, "SELECT count(*) FROM submitter_lease WHERE released"); n != 1 {
-		t.Error("the lease was not given back")
+		t.Error("the lease was not released")
 	}
 }
 
@@ -344,7 +344,7 @@ func TestUnwatched_Limited_InTurn(t *testing.T) {
 		db.UnwatchedParams{SubmitterIds: plain(want[:2]), Above: 6})
 	k.must(err)
 	if most := 60; meter.pages > most {
-		t.Errorf("%d pages are looked at for two submitters, %d at most are needed: %s",
+		t.Errorf("%d pages are read for two submitters, %d at most are needed: %s",
 			meter.pages, most, meter.plan)
 	}
 }

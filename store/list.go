@@ -116,13 +116,9 @@ func (s *Store) listOpen(ctx context.Context, filter TxFilter,
 	p db.ListTxsParams) ([]db.ListTxsRow, error) {
 	before := int64(math.MaxInt64)
 	if filter.Before != (txn.TxID{}) {
-		seq, err := s.read().QueueSeq(
-			ctx,
-			db.QueueSeqParams{
-				SubmitterID: int32(filter.Before.Submitter()),
-				TxID:        uuid.UUID(filter.Before),
-			},
-		)
+		seq, err := s.read().QueueSeq(ctx, db.QueueSeqParams{
+			SubmitterID: int32(filter.Before.Submitter()), TxID: uuid.UUID(filter.Before),
+		})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil, nil
 		}

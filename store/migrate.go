@@ -21,10 +21,10 @@ import (
 	"github.com/fencepost/fencepost/store/internal/db"
 )
 
-// Migration is one step of the schema.
+// Migration is one migration of the schema.
 type Migration struct {
 	Version   int64
-	Name      string    // empty: this program does not know the step
+	Name      string    // empty: this program does not know it
 	AppliedAt time.Time // zero: not applied
 	ShutsOut  bool      // programs that do not know the migration cannot work on its schema
 }
@@ -47,22 +47,19 @@ var errRestored = errors.New(
 		"run a program that knows it",
 )
 
-// Migrate brings the schema to the newest version, making it (and a schema of that name, if one is
-// given) where there is none, and returns the steps that it took. Programs that migrate at the same
-// moment wait for each other.
+// Migrate brings the schema to the newest version and returns the applied migrations. It creates the
+// schema, with the given name if there is one. Programs that migrate at the same time wait for each
+// other.
 func Migrate(ctx context.Context, url, schema string) ([]Migration, error) {
 	var done []Migration
 	err := withProvider(ctx, url, schema, false, func(p *goose.Provider) error {
 		results, err := p.Up(ctx)
 		for _, r := range results {
-			done = append(
-				done,
-				Migration{
-					Version:  r.Source.Version,
-					Name:     r.Source.Path,
-					ShutsOut: shutsOut(r.Source.Path, r.Source.Version),
-				},
-			)
+			done = append(done, Migration{
+				Version:  r.Source.Version,
+				Name:     r.Source.Path,
+				ShutsOut: shutsOut(r.Source.Path, r.Source.Version),
+			})
 		}
 		return err
 	})
@@ -72,22 +69,19 @@ func Migrate(ctx context.Context, url, schema string) ([]Migration, error) {
 	return done, nil
 }
 
-// MigrateStatus lists all steps, oldest first, and behind them those that the database has taken
-// and this program does not know.
+// MigrateStatus lists all migrations, oldest first, followed by the applied ones that this program
+// does not know.
 func MigrateStatus(ctx context.Context, url, schema string) ([]Migration, error) {
 	var list []Migration
 	err := withProvider(ctx, url, schema, false, func(p *goose.Provider) error {
 		states, err := p.Status(ctx)
 		for _, st := range states {
-			list = append(
-				list,
-				Migration{
-					st.Source.Version,
-					st.Source.Path,
-					st.AppliedAt,
-					shutsOut(st.Source.Path, st.Source.Version),
-				},
-			)
+			list = append(list, Migration{
+				Version:   st.Source.Version,
+				Name:      st.Source.Path,
+				AppliedAt: st.AppliedAt,
+				ShutsOut:  shutsOut(st.Source.Path, st.Source.Version),
+			})
 		}
 		return err
 	})
@@ -104,15 +98,15 @@ func MigrateStatus(ctx context.Context, url, schema string) ([]Migration, error)
 	return list, nil
 }
 
-// firstShared is the step that brought min_node_schema: programs of before take their own version
-// alone.
+// firstShared is the migration that added min_node_schema: older programs accept only their own
+// version.
 const firstShared = 8
 
 // shutsOut reports whether programs that do not know a migration are locked out; its file declares
 // that.
 func shutsOut(file string, version int64) bool {
-	text, _ := fs.ReadFile(queries.Migrations,
-		"migrations/"+path.Base(file)) // a step that is known has its file
+	// a known migration has its file
+	text, _ := fs.ReadFile(queries.Migrations, "migrations/"+path.Base(file))
 	up, _, _ := strings.Cut(string(text), "-- +goose Down")
 	return version <= firstShared ||
 		strings.Contains(up, fmt.Sprintf("UPDATE ledger SET min_node_schema = %d;", version))
@@ -120,8 +114,8 @@ func shutsOut(file string, version int64) bool {
 
 // Ahead reports how far a database is ahead of this program.
 type Ahead struct {
-	Version int64 // newest step that the database has taken; 0: it is not ahead
-	Known   int64 // newest step that this program knows
+	Version int64 // newest migration of the database; 0: it is not ahead
+	Known   int64 // newest migration that this program knows
 	Oldest  int64 // schema that a program must know to work on it
 }
 
@@ -131,7 +125,7 @@ func (a Ahead) Error() string {
 		a.Version, a.Known)
 }
 
-// LookAhead finds out whether the database has taken steps that this program does not know.
+// LookAhead returns whether the database has migrations that this program does not know.
 func LookAhead(ctx context.Context, url, schema string) (a Ahead, err error) {
 	a.Known = latest()
 	err = withConn(ctx, url, schema, func(conn *pgx.Conn) error {
@@ -149,7 +143,7 @@ func LookAhead(ctx context.Context, url, schema string) (a Ahead, err error) {
 	return a, nil
 }
 
-// unknown are the steps that the database has taken and this program does not know, oldest first.
+// unknown returns the applied migrations that this program does not know, oldest first.
 func unknown(ctx context.Context, conn *pgx.Conn) ([]Migration, error) {
 	rows, _ := conn.Query(ctx,
 		"SELECT g.version_id, max(g.tstamp) FROM goose_db_version g WHERE g.is_applied AND "+
@@ -245,7 +239,7 @@ func checkMigrateDown(ctx context.Context) func(*pgx.Conn) error {
 	}
 }
 
-// withProvider opens a provider on a connection of its own.
+// withProvider opens a provider on a separate connection.
 func withProvider(ctx context.Context, url, schema string, loseLedger bool,
 	step func(*goose.Provider) error) error {
 	cfg, err := parseURL(url, schema)

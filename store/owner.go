@@ -87,9 +87,8 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 	return l, nil
 }
 
-// SignedAttempts reads all signed forms of a transaction with their bytes, oldest first, for the
-// owner alone. A transaction that was given back to the queue has some of before, under nonces of
-// their own.
+// SignedAttempts reads all attempts of a transaction with their bytes, oldest first, only for its
+// owner. A requeued transaction has earlier attempts, under other nonces.
 func (s *Store) SignedAttempts(ctx context.Context, lease *Lease,
 	tx txn.TxID) ([]txn.Attempt, error) {
 	verb := fmt.Sprintf("read the signed attempts of transaction %s", tx)

@@ -209,7 +209,7 @@ func TestReads_NotIncluded_NoAttemptLookup(t *testing.T) {
 		rows, err := c.run(db.New(meter))
 		k.must(err)
 		if t.Logf("%s: %d pages", what, meter.pages); rows != page || meter.pages > c.most {
-			t.Errorf("%s: %d pages are looked at for %d rows, %d at most are needed: %s", what,
+			t.Errorf("%s: %d pages are read for %d rows, %d at most are needed: %s", what,
 				meter.pages, rows, c.most, meter.plan)
 		}
 	}

@@ -66,7 +66,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 // latest is the newest version that this program knows.
 func latest() int64 { return slices.Max(known()) }
 
-// known are the versions of the steps that this program knows.
+// known returns the versions of the migrations of this program.
 func known() (versions []int64) {
 	names, _ := fs.Glob(queries.Migrations, "migrations/*.sql") // the pattern is good
 	for _, name := range names {

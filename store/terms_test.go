@@ -157,7 +157,7 @@ func TestDeadline_ReadAsTimeLeft(t *testing.T) {
 	}
 }
 
-// An owner reads how old a signed form is, and so needs no clock that is right either.
+// An owner reads the age of an attempt from the database, and so needs no correct clock either.
 func TestAttempt_Age_DatabaseClock(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

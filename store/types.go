@@ -37,7 +37,7 @@ func (l *Lease) Before() Before { return l.before }
 type Before struct {
 	// node that held it last; empty: none ever did, or the ledger was restored since
 	Owner    string
-	Released bool // given back, and not left to lapse
+	Released bool // released, not expired
 	// without an owner, by the database's clock; 0 when this node took it from itself
 	Gap time.Duration
 }

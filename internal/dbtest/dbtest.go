@@ -68,7 +68,8 @@ func New(t testing.TB, opts ...Option) *DB {
 		t.Fatalf("dbtest: no PostgreSQL for the tests (%v); install one, or set %s", err,
 			URLVariable)
 	}
-	db := &DB{URL: s.url, NodeURL: s.nodeURL(), Schema: "t_" + strings.ToLower(rand.Text()[:12]), server: s}
+	schema := "t_" + strings.ToLower(rand.Text()[:12])
+	db := &DB{URL: s.url, NodeURL: s.nodeURL(), Schema: schema, server: s}
 	if err := db.migrate(ctx, o.guarded); err != nil {
 		t.Fatalf("dbtest: make a schema: %v", err)
 	}

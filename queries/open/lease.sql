@@ -79,9 +79,10 @@ UPDATE submitter_lease l
  WHERE l.submitter_id = mine.submitter_id
 RETURNING l.submitter_id;
 
--- CapLeases shortens leases and heartbeats that would last longer than their duration: the clock was
--- set back since they were extended. It counts from the current moment, so that none ends earlier
--- than its owner expects. A locked lease is skipped: its owner renews it, or the next call caps it.
+-- CapLeases shortens leases and heartbeats that would last longer than their duration, because the
+-- clock was set back since they were extended. It counts from the current moment, so that none ends
+-- earlier than its owner expects. A locked lease is skipped: its owner renews it, or the next call
+-- caps it.
 -- name: CapLeases :execrows
 WITH heartbeats AS (
     UPDATE node n SET expires_at = clock_timestamp() + n.lasts

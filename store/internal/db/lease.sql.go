@@ -141,9 +141,10 @@ UPDATE submitter_lease l
  WHERE l.submitter_id = far.submitter_id
 `
 
-// CapLeases shortens leases and heartbeats that would last longer than their duration: the clock was
-// set back since they were extended. It counts from the current moment, so that none ends earlier
-// than its owner expects. A locked lease is skipped: its owner renews it, or the next call caps it.
+// CapLeases shortens leases and heartbeats that would last longer than their duration, because the
+// clock was set back since they were extended. It counts from the current moment, so that none ends
+// earlier than its owner expects. A locked lease is skipped: its owner renews it, or the next call
+// caps it.
 func (q *Queries) CapLeases(ctx context.Context) (int64, error) {
 	result, err := q.db.Exec(ctx, capLeases)
 	if err != nil {
