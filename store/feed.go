@@ -53,8 +53,8 @@ func (s *Store) EventsSinceOf(ctx context.Context, since, until string, after Ev
 
 func (f Feed) queries() *db.Queries { return db.New(f.pool) }
 
-// Head returns the current end of the feed. It stays the same while there are no newer events. A new
-// one is returned only once everything in it survives a crash: see Settle in
+// Head returns the current end of the feed. It stays the same while there are no newer events. A
+// new one is returned only once everything in it survives a crash: see Settle in
 // queries/open/event.sql.
 func (f Feed) Head(ctx context.Context) (Head, error) {
 	const verb = "read the head of the feed"

@@ -47,9 +47,9 @@ var errRestored = errors.New(
 		"run a program that knows it",
 )
 
-// Migrate brings the schema to the newest version and returns the applied migrations. It creates the
-// schema, with the given name if there is one. Programs that migrate at the same time wait for each
-// other.
+// Migrate brings the schema to the newest version and returns the applied migrations. It creates
+// the schema, with the given name if there is one. Programs that migrate at the same time wait for
+// each other.
 func Migrate(ctx context.Context, url, schema string) ([]Migration, error) {
 	var done []Migration
 	err := withProvider(ctx, url, schema, false, func(p *goose.Provider) error {
