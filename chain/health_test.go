@@ -283,6 +283,18 @@ func TestErrors_SecretAtCut_Hidden(t *testing.T) {
 	}
 }
 
+// Some servers put the text of an error into its data.
+func TestErrors_SecretInData_Hidden(t *testing.T) {
+	t.Parallel()
+	f := refusal(&jsonrpc.Error{
+		Code: 3, Message: "execution reverted",
+		Data: []byte(`{"message":"user hunter2 denied","details":["path /v3/key4711"]}`),
+	}, 0, redactorFor("http://hunter2@127.0.0.1:1/v3/key4711"))
+	if strings.Contains(f.detail, "hunter2") || strings.Contains(f.detail, "key4711") {
+		t.Errorf("a secret remains: %q", f.detail)
+	}
+}
+
 // cutConnection closes the connection without a response.
 func cutConnection(w http.ResponseWriter, _ *http.Request) bool {
 	conn, _, err := w.(http.Hijacker).Hijack()

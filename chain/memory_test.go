@@ -25,7 +25,8 @@ const hugeResponse = 60 << 20
 const memoryBound = 48 << 20
 
 // hugeServer responds to every call other than the verification with 60 MB. fill is repeated
-// between the parts of a response.
+// between the parts of a response. A response that starts with a bracket is a batch, and ID in its
+// fill is the id of the call.
 func hugeServer(t *testing.T, before, fill, after string) *httptest.Server {
 	t.Helper()
 	answer := func(asked []byte, w io.Writer) {
@@ -46,14 +47,20 @@ func hugeServer(t *testing.T, before, fill, after string) *httptest.Server {
 			_, _ = io.WriteString(w, "[")
 			defer func() { _, _ = io.WriteString(w, "]") }()
 		}
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(call.ID)+`,`+before)
+		before, fill, after := before, fill, after
+		if strings.HasPrefix(before, "[") {
+			fill = strings.ReplaceAll(fill, "ID", string(call.ID))
+		} else {
+			before, after = `{"jsonrpc":"2.0","id":`+string(call.ID)+`,`+before, after+`}`
+		}
+		_, _ = io.WriteString(w, before)
 		part := bytes.Repeat([]byte(fill), 1<<16/len(fill))
 		for n := 0; n < hugeResponse; n += len(part) {
 			if _, err := w.Write(part); err != nil {
 				return
 			}
 		}
-		_, _ = io.WriteString(w, after+`}`)
+		_, _ = io.WriteString(w, after)
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !websocket.IsWebSocketUpgrade(r) {
@@ -100,6 +107,7 @@ func TestResponse_Huge_MemoryBounded(t *testing.T) {
 		"fields of error": {`"error":{"code":3,"data":{"a":`, `{"a":0},"a":`, `0}}`},
 		"unknown field":   {`"debug":[`, "[],", `[]],"result":"0x1"`},
 		"white space":     {``, " ", `"result":"0x1"`},
+		"repeated id":     {`[`, `{"id":ID},`, `{}]`},
 	} {
 		for _, transport := range []string{"http", "ws"} {
 			t.Run(name+"/"+transport, func(t *testing.T) {

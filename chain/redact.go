@@ -54,3 +54,20 @@ func (r redactor) hide(text string) string {
 	}
 	return text
 }
+
+// hideIn hides the secrets in all texts of a decoded JSON value, in place.
+func (r redactor) hideIn(value any) any {
+	switch v := value.(type) {
+	case string:
+		return r.hide(v)
+	case []any:
+		for i := range v {
+			v[i] = r.hideIn(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = r.hideIn(v[key])
+		}
+	}
+	return value
+}

@@ -25,6 +25,8 @@ const (
 	tlsTimeout = 10 * time.Second
 	// idleTimeout is how long an idle connection is kept.
 	idleTimeout = 90 * time.Second
+	// maxHeaders limits the headers of a response, in bytes.
+	maxHeaders = 256 << 10
 )
 
 // callInfo records details of a call beside its response.
@@ -73,6 +75,8 @@ func openHTTP(url string, maxConns int, o jsonrpc.Options, dialed func()) *jsonr
 		MaxIdleConnsPerHost: maxConns,
 		IdleConnTimeout:     idleTimeout,
 		TLSHandshakeTimeout: tlsTimeout,
+
+		MaxResponseHeaderBytes: maxHeaders,
 	}
 	caller := &http.Client{
 		Transport: transport,
@@ -163,9 +167,7 @@ func refusal(err *jsonrpc.Error, status int, secrets redactor) *fault {
 	a := responseOf(err)
 	a.HTTPStatus = status
 	a.Message = secrets.hide(a.Message)
-	if words, ok := a.Data.(string); ok {
-		a.Data = secrets.hide(words)
-	}
+	a.Data = secrets.hideIn(a.Data)
 	o := outcome.Classify(a)
 	return &fault{
 		class:      o.Class,
@@ -196,7 +198,7 @@ func httpFault(e *jsonrpc.HTTPError, retryAfter time.Duration, secrets redactor)
 		f.answered = f.class != txn.Unauthorized && f.class != txn.Unavailable
 		return f
 	}
-	a := outcome.Response{HTTPStatus: e.Code, Message: "HTTP " + e.Status}
+	a := outcome.Response{HTTPStatus: e.Code, Message: "HTTP " + secrets.hide(e.Status)}
 	if len(e.Body) > 0 {
 		text := secrets.hide(string(e.Body)) // before the cut, which may leave half a secret
 		a.Message += ": " + text[:min(len(text), outcome.TextLimit)]

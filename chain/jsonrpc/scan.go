@@ -14,6 +14,7 @@ const (
 	maxDepth     = 64       // of nested values in a response
 	maxKey       = 256      // bytes of the name of a field
 	maxID        = 64       // bytes of an id
+	maxParams    = 512      // bytes of a notification's parameters without its content
 	maxMessage   = 16 << 10 // bytes of an error's message
 	maxErrorData = 64 << 10 // bytes of an error's data
 	scanBuffer   = 16 << 10
@@ -154,7 +155,7 @@ func (p *parser) message(kept int64) (m message, err error) {
 			m.err, err = p.failure()
 			return err
 		case "params":
-			p.scanner.skip = notificationSkip
+			limit, p.scanner.skip = maxParams, notificationSkip
 		case "id":
 		default:
 			return p.anyValue(nil, 0)

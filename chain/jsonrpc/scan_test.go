@@ -71,10 +71,12 @@ func TestParse_Fields(t *testing.T) {
 	if len(found) != 2 || alone || found[1].id != "2" || found[1].err == nil {
 		t.Errorf("batch: %+v", found)
 	}
-	found, _ = parseAll(t,
-		`{"method":"eth_subscription","params":{"subscription":"0x5","result":{"number":1}}}`)
-	if found[0].subscription != "0x5" {
-		t.Errorf("notification: %+v", found)
+	for _, id := range []string{"0x5", "0x" + strings.Repeat("5", 64)} {
+		found, _ = parseAll(t, `{"method":"eth_subscription","params":{"chain":1,"subscription":"`+
+			id+`","result":{"number":1}}}`)
+		if found[0].subscription != id {
+			t.Errorf("notification: %+v", found)
+		}
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencepost/fencepost/internal/clock"
@@ -23,6 +25,8 @@ const (
 	readTimeout = 2 * pingInterval
 	// closeTimeout limits the writing of the close frame.
 	closeTimeout = time.Second
+	// maxHandshake bounds the bytes that are read until the WebSocket is open, TLS included.
+	maxHandshake = 256 << 10
 )
 
 // wsTransport is one WebSocket connection. It never reconnects: the caller verifies every
@@ -60,14 +64,19 @@ func DialWS(ctx context.Context, address string, timeout time.Duration,
 	if err != nil {
 		return nil, err
 	}
-	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment}
+	var bounded handshakeConn
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, NetDialContext: bounded.dial}
 	conn, resp, err := dialer.DialContext(ctx, plain, header)
+	if err != nil && bounded.Conn != nil && bounded.left <= 0 {
+		return nil, &TooLargeError{maxHandshake}
+	}
 	if err != nil && resp != nil {
 		return nil, &HandshakeError{err, resp.StatusCode}
 	}
 	if err != nil {
 		return nil, err
 	}
+	bounded.open.Store(true)
 	t := &wsTransport{
 		conn: conn, timeout: timeout, skip: o.Skip, maxWire: o.MaxWire, over: make(chan struct{}),
 		waiting: map[string]*pending{}, notify: map[string]func(){},
@@ -78,6 +87,36 @@ func DialWS(ctx context.Context, address string, timeout time.Duration,
 	go t.read()
 	go t.ping()
 	return &Client{o: o, t: t}, nil
+}
+
+// handshakeConn bounds what is read of a connection before it is open: the WebSocket library accepts
+// response headers of any length.
+type handshakeConn struct {
+	net.Conn
+	left int64 // bytes, until it is open
+	open atomic.Bool
+}
+
+func (c *handshakeConn) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	c.Conn, c.left = conn, maxHandshake
+	return c, nil
+}
+
+// Read implements net.Conn.
+func (c *handshakeConn) Read(p []byte) (int, error) {
+	if c.open.Load() {
+		return c.Conn.Read(p)
+	}
+	if c.left <= 0 {
+		return 0, &TooLargeError{maxHandshake}
+	}
+	n, err := c.Conn.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
 }
 
 // withoutUser moves user name and password from the address to a header.
@@ -182,6 +221,9 @@ func (t *wsTransport) deliver(from io.Reader) error {
 		if notify := t.notify[m.subscription]; notify != nil {
 			notify()
 			return
+		}
+		if len(found) >= len(t.waiting)+maxUnknown {
+			return // the message repeats ids
 		}
 		refused := m.id == "" && m.err != nil && len(found) < maxUnknown
 		if refused || t.waiting[m.id] != nil {
