@@ -47,7 +47,8 @@ func hugeServer(t *testing.T, before, fill, after string) *httptest.Server {
 			_, _ = io.WriteString(w, "[")
 			defer func() { _, _ = io.WriteString(w, "]") }()
 		}
-		before, fill, after := before, fill, after
+		before, fill := before, fill
+		after := after
 		if strings.HasPrefix(before, "[") {
 			fill = strings.ReplaceAll(fill, "ID", string(call.ID))
 		} else {

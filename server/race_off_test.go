@@ -2,4 +2,4 @@
 
 package server
 
-const raced = false
+const raceEnabled = false

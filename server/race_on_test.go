@@ -2,5 +2,5 @@
 
 package server
 
-// raced reports that the race detector is on, which makes stack frames larger.
-const raced = true
+// raceEnabled reports that the race detector is on, which makes stack frames larger.
+const raceEnabled = true

@@ -252,7 +252,7 @@ func TestFeed_OpenTransaction_CostStays(t *testing.T) {
 	}
 	many := cost()
 	k.must(open.Commit(k.ctx))
-	if many > 2*few {
+	if many > few+100 { // other tests' open transactions cost a few
 		t.Errorf("a read met %v rows after 100 events and %v after 20,000", few, many)
 	}
 }

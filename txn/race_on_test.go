@@ -3,4 +3,4 @@
 package txn
 
 // raceEnabled reports that the race detector is on, which enlarges stack frames.
-const raced = true
+const raceEnabled = true

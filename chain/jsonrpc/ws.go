@@ -89,8 +89,8 @@ func DialWS(ctx context.Context, address string, timeout time.Duration,
 	return &Client{o: o, t: t}, nil
 }
 
-// handshakeConn bounds what is read of a connection before it is open: the WebSocket library accepts
-// response headers of any length.
+// handshakeConn bounds what is read of a connection before it is open: the WebSocket library
+// accepts response headers of any length.
 type handshakeConn struct {
 	net.Conn
 	left int64 // bytes, until it is open

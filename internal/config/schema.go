@@ -242,9 +242,8 @@ func grpcFields() []field[GRPC] {
 				"decoded. Then it holds its response, which for ListTxs is up to 2 MiB plus "+
 				"one row. In addition, up to 64 MiB of new transactions wait for the database. "+
 				"A connection with 16 MiB of unread responses gets the same error for further "+
-				"calls. So does a further ListTxs on a connection that has a quarter of all "+
-				"ListTxs calls that the node may serve at once. A caller gets no more of them "+
-				"over all its connections (CALLER_LIMITED).",
+				"calls. A connection may have a quarter of all ListTxs calls that the node may "+
+				"serve at once, and so may a caller over all its connections (CALLER_LIMITED).",
 			func(g *GRPC) *int { return &g.MaxCalls }),
 		value("max_connections", orWord("auto", whole(16, 1_000_000)), "auto",
 			"Open connections on this node. A full node closes the oldest connection without an "+
@@ -420,8 +419,8 @@ func chainFields() []field[Chain] {
 			func(c *Chain) *uint64 { return &c.ChainID }).must(),
 		value("genesis", blockHash(), "",
 			"The hash of block 0, which every endpoint must report. If it is not set, the "+
-				"first endpoint's genesis hash is used. An endpoint that does not serve block 0 can "+
-				"be used only if it is set; such an endpoint is verified by its chain id.",
+				"first endpoint's genesis hash is used. An endpoint that does not serve block 0 "+
+				"can be used only if it is set; such an endpoint is verified by its chain id.",
 			func(c *Chain) *common.Hash { return &c.Genesis }),
 		values("rpc", endpoint(),
 			"JSON-RPC endpoints in order of preference. The URLs often contain a provider's "+

@@ -108,29 +108,3 @@ func TestTally_Budget(t *testing.T) {
 		})
 	}
 }
-
-func TestBeyondBacklog(t *testing.T) {
-	t.Parallel()
-	findings := []finding{{file: "a/x.go"}, {file: "a/y.go"}, {file: "b/z.go"}}
-	for name, c := range map[string]struct {
-		backlog string
-		beyond  int
-		fails   bool
-	}{
-		"as written":        {"# comment\na 2\nb 1\n", 0, false},
-		"more than written": {"a 1\nb 1\n", 2, false},
-		"folder not listed": {"a 2\n", 1, false},
-		"fewer than written": {
-			"a 3\nb 1\n", 0, true,
-		},
-		"not a number": {"a two\n", 0, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			beyond, err := beyondBacklog(findings, c.backlog)
-			if len(beyond) != c.beyond || (err != nil) != c.fails {
-				t.Errorf("%d findings beyond, %v; want %d, an error: %v", len(beyond), err, c.beyond, c.fails)
-			}
-		})
-	}
-}
