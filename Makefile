@@ -141,7 +141,8 @@ sim-long: ## Simulate for hours and look for every mutant: SEEDS runs (20000) fr
 faults: ## Print the outcomes of broadcast faults at each moment, and of endpoint faults
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  tests='TestFaultMatrix$$|TestBatches_|TestOutage_|TestQuirk_|TestReceiptUnreadable_'; \
-	  go test -count=1 -v -run "^($$tests)" ./engine ./chain ./txn | grep -v -e '^=== ' -e '^ *time='
+	  go test -count=1 -v -run "^($$tests)" ./engine ./chain ./txn \
+	  | grep -v -e '^=== ' -e '^ *time='
 
 # CHAOS_TIME: duration. CHAOS_SEED: order of the faults (unset: random). CHAOS_CHAIN: embedded or
 # geth. CHAOS_MODE: lease.mode (unset: basic, and worker-queue on geth).
