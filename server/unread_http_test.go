@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -47,6 +48,59 @@ func TestUnreadResponse_OverHTTP_KeepsSlot(t *testing.T) {
 	h.must(framer.WriteWindowUpdate(read, 1<<20))
 	h.eventually("the response that was read releases its slot",
 		func() bool { return n.server.limiter.Calls() == 0 })
+}
+
+// A stranger that reads none of its responses leaves room for those to other addresses.
+func TestRejected_UnreadByOneAddress_OthersServed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	n := h.serve(func(o *Options) { o.Tokens = []string{"only-for-tests-0123456789"} })
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := dialer.DialContext(h.ctx, "tcp", n.conn.Target())
+	if err != nil {
+		t.Skipf("no second loopback address: %v", err)
+	}
+	framer := http2.NewFramer(conn, conn)
+	var reading sync.WaitGroup
+	t.Cleanup(func() { conn.Close(); reading.Wait() })
+	_, err = io.WriteString(conn, http2.ClientPreface)
+	h.must(err)
+	h.must(framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize}))
+	var responses atomic.Int64
+	reading.Go(func() {
+		for {
+			frame, err := framer.ReadFrame()
+			if err != nil {
+				return
+			}
+			if _, ok := frame.(*http2.HeadersFrame); ok {
+				responses.Add(1)
+			}
+		}
+	})
+	for i := range uint32(200) {
+		var block bytes.Buffer
+		e := hpack.NewEncoder(&block)
+		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"},
+			{":authority", "localhost"}, {":path", "/api/v1/submitters"}} {
+			h.must(e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
+		}
+		h.must(framer.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: 2*i + 1, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true,
+		}))
+	}
+	h.eventually("its responses wait", func() bool { return responses.Load() >= 50 })
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	t.Cleanup(transport.CloseIdleConnections)
+	r, err := (&http.Client{Transport: transport}).Get(
+		"http://" + n.conn.Target() + "/api/v1/submitters")
+	h.must(err)
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusUnauthorized {
+		t.Errorf("status %d, want 401", r.StatusCode)
+	}
 }
 
 // TestRejectedBurst_EachHasReason: many rejected calls at once wait for room rather than lose their

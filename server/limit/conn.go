@@ -144,6 +144,9 @@ func newConnState(conn net.Conn) *ConnState {
 	return c
 }
 
+// Source is the address that the connection comes from, or its /64 network of IPv6.
+func (c *ConnState) Source() string { return c.source.String() }
+
 // prove records that a call of the connection was admitted.
 func (c *ConnState) prove() {
 	if c.socket != nil {

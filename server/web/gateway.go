@@ -75,7 +75,7 @@ type Gateway struct {
 	// A transcoder decompresses a body before it knows the method, so each limit needs its own.
 	light, heavy http.Handler
 
-	strangers, busy rejections
+	strangers, busy *rejections
 }
 
 // pathPrefix starts all paths of the JSON API.

@@ -2,10 +2,12 @@ package web
 
 import (
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/server/limit"
 )
 
 // A client over HTTP/2 decides when it takes a response: with a window of zero, the stream of each
@@ -25,22 +27,29 @@ const (
 	rejectedReadTime = 5 * time.Second
 )
 
-// rejections are the responses to rejected requests that clients have not read yet.
+// rejections are the responses to rejected requests that clients have not read yet. Their room is
+// divided among source addresses, so that one cannot take all of it.
 type rejections struct {
-	unread  chan struct{} // as many as fit
+	unread  *limit.Shares
 	waiting atomic.Int64
+
+	mu    sync.Mutex
+	freed chan struct{} // closed, and replaced, when a response was read
 }
 
-func newRejections(max int) rejections { return rejections{unread: make(chan struct{}, max)} }
+func newRejections(room int64) *rejections {
+	return &rejections{unread: limit.NewShares(room, nil), freed: make(chan struct{})}
+}
 
 // respond writes a response and returns when the client has read it. Without room it aborts the
 // stream instead.
 func (a *rejections) respond(w http.ResponseWriter, r *http.Request, write func()) {
 	if r.ProtoMajor != 1 { // HTTP/1 has one response per connection
-		if !a.enter(r) {
+		source := limit.ConnOf(r.Context()).Source()
+		if !a.enter(r, source) {
 			panic(http.ErrAbortHandler)
 		}
-		defer func() { <-a.unread }()
+		defer a.leave(source)
 	}
 	closeUnreadBody(w, r)
 	// A connection that broke shows when something is written.
@@ -50,11 +59,9 @@ func (a *rejections) respond(w http.ResponseWriter, r *http.Request, write func(
 }
 
 // enter takes room, or reports that there is none.
-func (a *rejections) enter(r *http.Request) bool {
-	select {
-	case a.unread <- struct{}{}:
+func (a *rejections) enter(r *http.Request, source string) bool {
+	if a.unread.Take(source, 1) == limit.Taken {
 		return true
-	default:
 	}
 	defer a.waiting.Add(-1)
 	if a.waiting.Add(1) > maxWaiting {
@@ -62,13 +69,33 @@ func (a *rejections) enter(r *http.Request) bool {
 	}
 	timer := clock.Real{}.NewTimer(roomTime)
 	defer timer.Stop()
-	select {
-	case a.unread <- struct{}{}:
-		return true
-	case <-timer.C:
-	case <-r.Context().Done():
+	for {
+		freed := a.nextFreed()
+		if a.unread.Take(source, 1) == limit.Taken {
+			return true
+		}
+		select {
+		case <-freed:
+		case <-timer.C:
+			return false
+		case <-r.Context().Done():
+			return false
+		}
 	}
-	return false
+}
+
+func (a *rejections) nextFreed() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.freed
+}
+
+func (a *rejections) leave(source string) {
+	a.unread.Add(source, -1)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(a.freed)
+	a.freed = make(chan struct{})
 }
 
 // closeUnreadBody makes net/http send the response over HTTP/1 before the rest of the body is
