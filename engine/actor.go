@@ -33,8 +33,9 @@ type actor struct {
 
 	auditFacts atomic.Pointer[auditFacts] // for the auditor; nil before the ledger is read
 
-	missing   string // commits of this node that the ledger lacks; empty: none known
-	believed  bool   // the ledger counts as complete: an operator has decided on the loss
+	missing   string     // commits of this node that the ledger lacks; empty: none known
+	believed  bool       // the ledger counts as complete: an operator has decided on the loss
+	trial     *txn.Nonce // first nonce taken since a fail-over; nil: none
 	loaded    bool
 	ledger    store.Ledger
 	inbox     store.Inbox
@@ -318,6 +319,7 @@ func (a *actor) load(ctx context.Context) error {
 	a.audited, a.auditSent = audited, false
 	a.ended = ended
 	a.account, a.suspicion = nil, nil
+	a.trial = nil
 	a.used = txn.UsedNonce{}
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // no longer followed: refresh reads them again
@@ -383,6 +385,7 @@ func (a *actor) view() *txn.View {
 		Canonical: seen.Canonical,
 
 		FailedOver: a.ledger.FailedOver,
+		Trial:      a.trial,
 		Lost:       a.missing,
 	}
 	a.dropSettled(v)

@@ -23,10 +23,13 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 		moved.Next++
 		moved.LastBlock = 0
 		l.Cursor = &moved
+		if l.FailedOver && a.trial == nil {
+			a.trial = &c.Take.Nonce
+		}
 	}
 	a.applyGuard(v, c)
 	if c.Compared {
-		l.FailedOver = false
+		l.FailedOver, a.trial = false, nil
 	}
 	a.remember(c)
 	a.publishFacts()

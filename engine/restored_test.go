@@ -187,6 +187,40 @@ func TestFailedOver_NewNode_Protects(t *testing.T) {
 	}
 }
 
+// TestFailedOver_LaggingEndpoint_Protects loses executed transactions, and compares the account by
+// an endpoint that does not have them yet. The nonce that is taken then turns out to be used.
+func TestFailedOver_LaggingEndpoint_Protects(t *testing.T) {
+	t.Parallel()
+	w := newSharedKeyHarness(t)
+	n := w.node()
+	w.confirmOne("zero")
+	n.stop()
+	first, second := w.create(0, "one", transfer()), w.create(0, "two", transfer())
+	restore, at := w.backup(), w.chain.MineEmpty(1).Number
+	n = w.node()
+	w.finish(first)
+	w.finish(second)
+	w.chain.SetBaseFee(*uint256.NewInt(5e9)) // other bytes than before
+	n.stop()
+	restore()
+	w.failedOver()
+	behind := w.chain.MineEmpty(1).Number - at
+	w.chain.Intercept(
+		func(context.Context, chaintest.Call) chaintest.Fault { return chaintest.Lag(behind) })
+	w.node()
+	w.await(first, "it has a nonce", func(tx txn.Tx) bool { return tx.Nonce != nil })
+	w.chain.Intercept(nil)
+	w.awaitProtected(txn.ProtectRestored)
+	w.await(second, "it is marked", func(tx txn.Tx) bool { return tx.Restored })
+	w.chain.MineEmpty(int(w.policy.AuditDepth))
+	w.want(w.resolve(txn.ActionRequeue, first), txn.ResultRefused)
+	w.want(w.resolve(txn.ActionFail, first), txn.Applied)
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "KEEP_QUEUE")
+	if executed := w.executions(); !slices.Equal(executed, []txn.Nonce{0, 1, 2}) {
+		t.Errorf("executed under %v", executed)
+	}
+}
+
 // TestFailedOver_NothingLost_Continues compares each account with the chain once.
 func TestFailedOver_NothingLost_Continues(t *testing.T) {
 	t.Parallel()

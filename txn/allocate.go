@@ -304,7 +304,7 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 		Fees:     p.Quote.Fees,
 		At:       v.Now,
 	}
-	return Change{Take: &Take{Nonce: nonce}, Writes: w, Compared: v.FailedOver}
+	return Change{Take: &Take{Nonce: nonce}, Writes: w}
 }
 
 // countRefusal counts the blocks on which the chain has refused a draft. A single reading may come

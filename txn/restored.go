@@ -50,6 +50,15 @@ func lostStart(v *View) *Protection {
 	}
 }
 
+// endsTrial reports whether the writes of a transaction end the comparison after a fail-over: the
+// first nonce taken since then is final in an attempt of the ledger, so the lost part did not use
+// it. An account read alone proves nothing: its endpoint may lag, or lack what was just sent.
+func endsTrial(v *View, tx *Tx, list []Write) bool {
+	next := &list[0].Next
+	return v.FailedOver && v.Trial != nil && next.State.Final() && next.Receipt != nil &&
+		tx.attempt(next.Receipt.TxHash).Nonce == *v.Trial
+}
+
 // lostCommits is the evidence of a protection.
 func lostCommits(what string) string {
 	return what + "; transactions that the ledger lost, or shows as queued, may be on chain: " +

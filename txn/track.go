@@ -8,6 +8,7 @@ func trackAll(v *View) (Step, bool) {
 	for i := range v.Open {
 		if w := trackOne(v, &v.Open[i]); w != nil {
 			c.addTracked(v, &v.Open[i], w)
+			c.Compared = c.Compared || endsTrial(v, &v.Open[i], w)
 		}
 	}
 	for i := range v.Queue {

@@ -49,6 +49,7 @@ type View struct {
 	Canonical   func(number uint64) (Hash, bool) // for blocks of the view; nil: none
 	// the database failed over, or was restored, since the account was last compared with the chain
 	FailedOver bool
+	Trial      *Nonce // the first one taken since then, by this owner; nil: none
 	Lost       string // commits of this node that the ledger lacks; empty: none
 }
 
