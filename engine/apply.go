@@ -31,7 +31,7 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 	if c.Compared {
 		l.FailedOver, a.trial = false, nil
 	}
-	a.remember(c)
+	a.remember(v.Cursor, c)
 	a.publishFacts()
 	if c.Status != "" {
 		l.Submitter.Status = c.Status

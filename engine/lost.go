@@ -86,13 +86,17 @@ func (a *actor) learn(c *txn.Cursor) {
 	a.e.router.learnState(a.id, k)
 }
 
-// remember learns from a committed change. A protection for lost commits makes the ledger right as
-// it is. It is read again, because that change marked the transactions in it.
-func (a *actor) remember(c *txn.Change) {
-	if c.Protect != nil && c.Protect.Reason == txn.ProtectRestored {
+// remember learns from a committed change to a cursor. A protection for lost commits makes the
+// ledger right as it is. It is read again, because that change marked the transactions in it. If
+// another node protected the submitter for that, the decision on it does.
+func (a *actor) remember(before *txn.Cursor, c *txn.Change) {
+	switch {
+	case c.Protect != nil && c.Protect.Reason == txn.ProtectRestored:
 		a.missing = ""
 		a.believed, a.loaded = true, false
-	} else if c.Init == nil && c.Take == nil && c.Unprotect == nil {
+	case c.Unprotect != nil && before.Protected.Reason == txn.ProtectRestored:
+		a.missing = ""
+	case c.Init == nil && c.Take == nil && c.Unprotect == nil:
 		return
 	}
 	a.learn(a.ledger.Cursor)

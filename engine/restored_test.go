@@ -149,6 +149,39 @@ func TestLostCommits_RunningNode_Protects(t *testing.T) {
 	}
 }
 
+// TestLostCommits_ProtectedByOtherNode_DecidedOnce: another node has protected the submitter for
+// the loss before the one that knows the lost commits owns it again. One decision is enough.
+func TestLostCommits_ProtectedByOtherNode_DecidedOnce(t *testing.T) {
+	t.Parallel()
+	w := newSharedKeyHarness(t)
+	w.node()
+	w.confirmOne("zero")
+	restore := w.backup()
+	for _, request := range []string{"one", "two"} {
+		w.finish(w.create(0, request, transfer()))
+	}
+	restore()
+	if _, err := w.db.Pool.Exec(t.Context(), `BEGIN;
+		SET LOCAL session_replication_role = replica;
+		UPDATE submitter_nonce_cursor
+		   SET protect_reason = 'DATABASE_RESTORED', protect_evidence = 'by another node',
+		       protect_at = clock_timestamp(), protections = protections + 1;
+		UPDATE submitter_lease SET fencing_token = fencing_token + 1,
+		       expires_at = clock_timestamp();
+		COMMIT`); err != nil {
+		t.Fatal(err)
+	}
+	w.chain.MineEmpty(int(w.policy.AuditDepth))
+	w.want(w.exit(txn.ActionAlign), txn.Applied)
+	w.finish(w.create(0, "three", transfer()))
+	if p := w.cursor().Protected; p != nil {
+		t.Errorf("protected again: %+v", p)
+	}
+	if ran := w.executions(); !slices.Equal(ran, []txn.Nonce{0, 1, 2, 3}) {
+		t.Errorf("ran under %v", ran)
+	}
+}
+
 // TestFailedOver_NewNode_Protects takes commits away before a node starts that does not know them.
 func TestFailedOver_NewNode_Protects(t *testing.T) {
 	t.Parallel()
