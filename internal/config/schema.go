@@ -262,7 +262,9 @@ func grpcFields() []field[GRPC] {
 				"a connection that leaves a response unread for as long is closed.",
 			func(g *GRPC) *time.Duration { return &g.PingInterval }),
 		value("ping_timeout", span(100*time.Millisecond, 10*time.Minute), "10s",
-			"How long the response to a ping may take before the connection is closed.",
+			"How long the response to a ping may take before the connection is closed. Also the "+
+				"shortest interval at which a gRPC client may ping; the connections of faster "+
+				"ones are closed.",
 			func(g *GRPC) *time.Duration { return &g.PingTimeout }),
 		value("stop_grace", span(100*time.Millisecond, 10*time.Minute), "5s",
 			"How long running calls may take to finish once the node stops. Calls that take "+
