@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"time"
 )
 
 const (
@@ -13,6 +14,8 @@ const (
 	maxHTTPError = 64 << 10
 	// maxDrained is how much may follow a response before its connection is not reused, in bytes.
 	maxDrained = 4 << 10
+	// drainTime is how long its end may take, likewise.
+	drainTime = 100 * time.Millisecond
 	// maxUnknown is how many responses to unknown calls a batch may have.
 	maxUnknown = 16
 )
@@ -55,9 +58,17 @@ func (t *httpTransport) roundTrip(ctx context.Context, r *request) ([]response, 
 	}
 	found, err := r.read(resp.Body, t.skip)
 	if err == nil {
-		_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // lets the connection be reused
+		drain(ctx, resp.Body)
 	}
 	return found, err
+}
+
+// drain reads the end of a body, which lets its connection be reused.
+func drain(ctx context.Context, body io.ReadCloser) {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = body.Close() })()
+	_, _ = io.CopyN(io.Discard, body, maxDrained)
 }
 
 // firstError returns the first JSON-RPC error in a body: a batch that is rejected as a whole

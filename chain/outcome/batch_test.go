@@ -23,6 +23,7 @@ func TestRefusesBatch(t *testing.T) {
 		{Response{Code: -32600, Message: "Invalid Request"}, true},
 		{Response{Code: -32005, Message: "batch rate limit exceeded, 10 per second"}, false},
 		{Response{HTTPStatus: 429, Message: "too many requests"}, false},
+		{Response{HTTPStatus: 401, Code: -32600, Message: "invalid project id"}, false}, // Infura
 		{Response{HTTPStatus: 502}, false},
 		{Response{Code: -32000, Message: "nonce too low"}, false},
 		{Response{Code: -32000, Message: "exceeds block gas limit"}, false},
