@@ -65,6 +65,16 @@ const foreignQuery = `SELECT (l.system_id, l.database_oid) IS DISTINCT FROM ($1:
 // ageEvents makes events older than any that this server numbers, for which the first number is 3.
 const ageEvents = `UPDATE tx_event SET xid = '3' WHERE xid > '3'`
 
+// raiseSequences raises the sequences above all rows: logical replication copies the rows only. A
+// new transaction would precede the queue, and a new command or submitter get an id that is taken.
+const raiseSequences = `SELECT setval('queue_seq', greatest(
+           (SELECT last_value FROM queue_seq), (SELECT max(queue_seq) FROM managed_tx))),
+       setval('command_id', greatest(
+           (SELECT last_value FROM command_id), (SELECT max(command_id) FROM submitter_command))),
+       setval('submitter_submitter_id_seq', greatest(
+           (SELECT last_value FROM submitter_submitter_id_seq),
+           (SELECT max(submitter_id) FROM submitter)))`
+
 // adoptLimit bounds each statement of an adoption; ageEvents writes every event.
 const adoptLimit = time.Hour
 
@@ -88,6 +98,9 @@ func adopt(ctx context.Context, tx pgx.Tx, compared bool) (events int64, err err
 			return 0, err
 		}
 		events = done.RowsAffected()
+	}
+	if _, err := tx.Exec(ctx, raiseSequences); err != nil {
+		return 0, err
 	}
 	if _, err := tx.Exec(ctx, adoptServer, is.system, is.database, is.timeline); err != nil {
 		return 0, err

@@ -14,7 +14,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// copyTo copies the rows of this ledger to an empty schema elsewhere, as pg_dump and pg_restore do.
+// copyTo copies the rows of this ledger to an empty schema elsewhere, and no sequence, as logical
+// replication does.
 func (k *kit) copyTo(other *kit) {
 	k.t.Helper()
 	rows, err := k.db.Pool.Query(k.ctx, `SELECT tablename FROM pg_tables
@@ -35,9 +36,6 @@ func (k *kit) copyTo(other *kit) {
 		k.must(err)
 		_, err = to.CopyFrom(k.ctx, io.Reader(&data), "COPY "+table+" FROM STDIN")
 		k.must(err)
-	}
-	for _, sequence := range []string{"queue_seq", "command_id", "submitter_submitter_id_seq"} {
-		run(fmt.Sprintf("SELECT setval('%s', 1000000)", sequence))
 	}
 }
 
@@ -97,6 +95,7 @@ func TestServer_CopiedLedger_RefusedUntilMoved(t *testing.T) {
 	if report.Events != 25 {
 		t.Errorf("%d events are from the old server, want 25", report.Events)
 	}
+	k.submitter(s, "bob") // under a new id
 	k.must(s.CheckSchema(k.ctx))
 	if p, err := ParsePosition(before.token); err != nil || p.Epoch == report.FeedEpoch {
 		t.Errorf("position %+v, %v; the feed has epoch %d", p, err, report.FeedEpoch)
@@ -119,6 +118,10 @@ func TestServer_CopiedLedger_RefusedUntilMoved(t *testing.T) {
 	}
 	k.must(slow.Commit(k.ctx))
 	f.read()
+	if n := value[int64](k, `SELECT count(*) FROM managed_tx t WHERE t.request_id LIKE 'old %' AND
+		t.queue_seq > (SELECT min(queue_seq) FROM managed_tx WHERE request_id LIKE 'new %')`); n > 0 {
+		t.Errorf("%d old transactions are behind a new one in the queue", n)
+	}
 	if len(f.seen) != 6 {
 		t.Fatalf("%d events, want the 6 new ones", len(f.seen))
 	}
