@@ -118,9 +118,11 @@ func TestServer_CopiedLedger_RefusedUntilMoved(t *testing.T) {
 	}
 	k.must(slow.Commit(k.ctx))
 	f.read()
-	if n := value[int64](k, `SELECT count(*) FROM managed_tx t WHERE t.request_id LIKE 'old %' AND
-		t.queue_seq > (SELECT min(queue_seq) FROM managed_tx WHERE request_id LIKE 'new %')`); n > 0 {
-		t.Errorf("%d old transactions are behind a new one in the queue", n)
+	behind := value[int64](k, `SELECT count(*) FROM managed_tx t
+		 WHERE t.request_id LIKE 'old %' AND t.queue_seq >
+		       (SELECT min(queue_seq) FROM managed_tx WHERE request_id LIKE 'new %')`)
+	if behind > 0 {
+		t.Errorf("%d old transactions are behind a new one in the queue", behind)
 	}
 	if len(f.seen) != 6 {
 		t.Fatalf("%d events, want the 6 new ones", len(f.seen))
