@@ -25,7 +25,8 @@ func TestCall_BodyWithoutEnd_ReturnsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var result string
-	if err := c.Call(ctx, &result, "eth_chainId"); err != nil || result != "0x1" || ctx.Err() != nil {
+	if err := c.Call(ctx, &result, "eth_chainId"); err != nil || result != "0x1" ||
+		ctx.Err() != nil {
 		t.Errorf("%q, %v, %v", result, err, ctx.Err())
 	}
 }
