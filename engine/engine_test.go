@@ -221,8 +221,10 @@ func TestIdle_SubmitterReleased_AcquiredForNewWork(t *testing.T) {
 
 func TestReorg_BeforeFinality_ConfirmedAgain(t *testing.T) {
 	t.Parallel()
-	for name, transactions := range map[string]devchain.Fate{"transactions return": devchain.Return,
-		"transactions vanish": devchain.Drop} {
+	for name, transactions := range map[string]devchain.Disposition{
+		"transactions return": devchain.Return,
+		"transactions vanish": devchain.Drop,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newHarness(t, 1, 0)

@@ -202,18 +202,18 @@ func (w *World) strikeOne(f Fault, n *node) {
 
 // bendChain applies the faults of the chain itself.
 func (w *World) bendChain(f Fault, until time.Duration) {
-	fate := map[string]chaintest.Fate{
+	disposition := map[string]chaintest.Disposition{
 		doReorg:      chaintest.Return,
 		doReorgDrop:  chaintest.Drop,
 		doReorgStale: chaintest.Drop,
 		doReorgKeep:  chaintest.Keep,
 	}[f.Do]
 	switch {
-	case fate != "":
+	case disposition != "":
 		if f.Do == doReorgStale {
 			w.staleUntil = until
 		}
-		if err := w.chain.Reorg(f.N, fate); err != nil {
+		if err := w.chain.Reorg(f.N, disposition); err != nil {
 			w.remark("no reorg: the chain is too short")
 		}
 	case f.Do == doForgetPool:

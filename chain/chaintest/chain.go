@@ -271,18 +271,18 @@ func (c *Chain) Run(ctx context.Context, by clock.Clock, period time.Duration) e
 	}
 }
 
-// Fate is the effect of a reorg on the transactions of the removed blocks.
-type Fate string
+// Disposition is the effect of a reorg on the transactions of the removed blocks.
+type Disposition string
 
-// Fates of transactions in a reorg.
+// Dispositions of transactions in a reorg.
 const (
-	Keep   Fate = "keep"   // the new blocks include them at the same heights
-	Return Fate = "return" // they return to the pool; the new blocks are empty
-	Drop   Fate = "drop"   // the node forgets them
+	Keep   Disposition = "keep"   // the new blocks include them at the same heights
+	Return Disposition = "return" // they return to the pool; the new blocks are empty
+	Drop   Disposition = "drop"   // the node forgets them
 )
 
 // Reorg replaces the newest depth blocks by depth+1 others. Other transactions stay in the pool.
-func (c *Chain) Reorg(depth int, fate Fate) error {
+func (c *Chain) Reorg(depth int, disposition Disposition) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	spent := c.spending()
@@ -292,14 +292,14 @@ func (c *Chain) Reorg(depth int, fate Fate) error {
 	}
 	for _, b := range undone {
 		txs := source(nothing)
-		if fate == Keep {
+		if disposition == Keep {
 			txs = c.again(b)
 		}
 		c.sealAt(b.BaseFee,
 			txs) // the parents had the same transactions, so the base fee is the same
 	}
 	c.seal(nothing)
-	if fate == Return {
+	if disposition == Return {
 		c.readmit(undone, spent)
 	}
 	return nil
@@ -307,7 +307,7 @@ func (c *Chain) Reorg(depth int, fate Fate) error {
 
 // Rollback removes the newest depth blocks without replacement, which lowers the head. Keep has the
 // same effect as Return.
-func (c *Chain) Rollback(depth int, fate Fate) error {
+func (c *Chain) Rollback(depth int, disposition Disposition) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	spent := c.spending()
@@ -315,7 +315,7 @@ func (c *Chain) Rollback(depth int, fate Fate) error {
 	if err != nil {
 		return err
 	}
-	if fate != Drop {
+	if disposition != Drop {
 		c.readmit(undone, spent)
 	}
 	c.notify()

@@ -50,11 +50,11 @@ func TestChaintest(t *testing.T) {
 					},
 					Mine: func() { c.Mine(1) },
 					Reorg: func(depth int, keep bool) {
-						fate := chaintest.Drop
+						disposition := chaintest.Drop
 						if keep {
-							fate = chaintest.Keep
+							disposition = chaintest.Keep
 						}
-						if err := c.Reorg(depth, fate); err != nil {
+						if err := c.Reorg(depth, disposition); err != nil {
 							t.Fatal(err)
 						}
 					},
@@ -100,11 +100,11 @@ func runOn(t *testing.T, node *devchain.Chain, o chain.Options) {
 				}
 			},
 			Reorg: func(depth int, keep bool) {
-				fate := devchain.Drop
+				disposition := devchain.Drop
 				if keep {
-					fate = devchain.Keep
+					disposition = devchain.Keep
 				}
-				if err := node.Reorg(depth, fate); err != nil {
+				if err := node.Reorg(depth, disposition); err != nil {
 					t.Fatal(err)
 				}
 			},

@@ -182,12 +182,13 @@ func (w *twins) reorg() {
 		return
 	}
 	depth := 1 + w.dice.IntN(int(min(head.Number, 3)))
-	fate := []devchain.Fate{devchain.Keep, devchain.Return, devchain.Drop}[w.dice.IntN(3)]
-	w.steps = append(w.steps, fmt.Sprintf("reorg %d %s", depth, fate))
-	if err := w.node.Reorg(depth, fate); err != nil {
+	dispositions := []devchain.Disposition{devchain.Keep, devchain.Return, devchain.Drop}
+	disposition := dispositions[w.dice.IntN(len(dispositions))]
+	w.steps = append(w.steps, fmt.Sprintf("reorg %d %s", depth, disposition))
+	if err := w.node.Reorg(depth, disposition); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.twin.Reorg(depth, chaintest.Fate(fate)); err != nil {
+	if err := w.twin.Reorg(depth, chaintest.Disposition(disposition)); err != nil {
 		w.t.Fatal(err)
 	}
 	w.compareChains()

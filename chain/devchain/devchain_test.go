@@ -283,12 +283,12 @@ func TestReorg(t *testing.T) {
 		// right after the reorg, a transaction that was never mined on the other branch
 		pending int
 	}
-	for fate, want := range map[Fate]outcome{
+	for disposition, want := range map[Disposition]outcome{
 		Keep:   {included: true, later: true},
 		Return: {later: true, pending: 3},
 		Drop:   {},
 	} {
-		t.Run(string(fate), func(t *testing.T) {
+		t.Run(string(disposition), func(t *testing.T) {
 			t.Parallel()
 			c := mustStart(t, Options{})
 			c.mine(2)
@@ -300,7 +300,7 @@ func TestReorg(t *testing.T) {
 			c.send(Key(1), 0) // never mined; unaffected
 			old := c.head()
 			before := c.receipt(txs[0])
-			if err := c.Reorg(3, fate); err != nil {
+			if err := c.Reorg(3, disposition); err != nil {
 				t.Fatal(err)
 			}
 			now := c.head()

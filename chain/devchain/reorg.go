@@ -7,33 +7,33 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Fate is the effect of a reorg on the transactions of the removed blocks.
-type Fate string
+// Disposition is the effect of a reorg on the transactions of the removed blocks.
+type Disposition string
 
-// Fates of transactions in a reorg.
+// Dispositions of transactions in a reorg.
 const (
 	// Keep includes them again at the same heights.
-	Keep Fate = "keep"
+	Keep Disposition = "keep"
 	// Return puts them back into the pool. The new blocks are empty; later ones include them.
-	Return Fate = "return"
+	Return Disposition = "return"
 	// Drop removes them, from the pool too.
-	Drop Fate = "drop"
+	Drop Disposition = "drop"
 )
 
 // Reorg replaces the newest depth blocks by depth+1 others in one step. Other transactions stay in
 // the pool.
-func (c *Chain) Reorg(depth int, fate Fate) error {
+func (c *Chain) Reorg(depth int, disposition Disposition) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.reorg(depth, fate); err != nil {
+	if err := c.reorg(depth, disposition); err != nil {
 		return fmt.Errorf("devchain: reorg of %d blocks: %w", depth, err)
 	}
 	return nil
 }
 
-func (c *Chain) reorg(depth int, fate Fate) error {
-	if fate != Keep && fate != Return && fate != Drop {
-		return fmt.Errorf("unknown fate %q; use %q, %q or %q", fate, Keep, Return, Drop)
+func (c *Chain) reorg(depth int, disposition Disposition) error {
+	if disposition != Keep && disposition != Return && disposition != Drop {
+		return fmt.Errorf("unknown fate %q; use %q, %q or %q", disposition, Keep, Return, Drop)
 	}
 	removed, err := c.newest(depth)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Chain) reorg(depth int, fate Fate) error {
 	tip := bc.GetBlockByHash(removed[0].ParentHash())
 	for _, old := range removed {
 		txs := old.Transactions()
-		if fate != Keep {
+		if disposition != Keep {
 			txs = nil
 		}
 		if tip, err = c.build(tip.Header(), txs, len(txs) == 0); err != nil {
@@ -56,7 +56,7 @@ func (c *Chain) reorg(depth int, fate Fate) error {
 	if err := c.choose(tip); err != nil {
 		return err
 	}
-	if fate == Drop {
+	if disposition == Drop {
 		return c.drop(hashes(removed))
 	}
 	return c.syncPool()

@@ -17,12 +17,12 @@ func (a *devAPI) Mine(blocks *int) (common.Hash, error) {
 	return a.chain.Mine(n)
 }
 
-// Reorg is dev_reorg(depth, fate); the default fate is "keep".
-func (a *devAPI) Reorg(depth int, fate *Fate) error {
-	if fate == nil {
+// Reorg is dev_reorg(depth, disposition); the default disposition is "keep".
+func (a *devAPI) Reorg(depth int, disposition *Disposition) error {
+	if disposition == nil {
 		return a.chain.Reorg(depth, Keep)
 	}
-	return a.chain.Reorg(depth, *fate)
+	return a.chain.Reorg(depth, *disposition)
 }
 
 // DropPending is dev_dropPending(hashes...): it drops these transactions from the pool, or all if
