@@ -10,18 +10,18 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// hookedStandings runs hooks before and after each read of standings.
-type hookedStandings struct {
+// hookedVersions runs hooks before and after each read of versions.
+type hookedVersions struct {
 	Store
 	before, after func()
 }
 
-func (m hookedStandings) Standings(ctx context.Context,
-	ids []txn.TxID) (map[txn.TxID]store.Standing, error) {
+func (m hookedVersions) TxVersions(ctx context.Context,
+	ids []txn.TxID) (map[txn.TxID]store.TxVersion, error) {
 	m.before()
-	standings, err := m.Store.Standings(ctx, ids)
+	versions, err := m.Store.TxVersions(ctx, ids)
 	m.after()
-	return standings, err
+	return versions, err
 }
 
 // A transaction that becomes final while a stream starts or resumes is sent as event or snapshot
@@ -41,7 +41,7 @@ func TestWatchTxs_FinalDuringStart_ReportedOnce(t *testing.T) {
 			between := h.serve(
 				limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }),
 				func(opts *Options) {
-					s := hookedStandings{h.open(rand()), func() {}, func() {}}
+					s := hookedVersions{h.open(rand()), func() {}, func() {}}
 					if confirm := func() { o.confirm(txID(t, id)) }; when == "before" {
 						s.before = confirm
 					} else {
@@ -75,7 +75,7 @@ func TestWatchTxs_SnapshotNotFinal_Waits(t *testing.T) {
 	n := h.serve(
 		limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }),
 		func(opts *Options) {
-			opts.Store = hookedStandings{h.open(rand()), func() {}, func() {
+			opts.Store = hookedVersions{h.open(rand()), func() {}, func() {
 				o.move(id, txn.EventReorged, txn.Stuck,
 					func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
 			}}

@@ -80,10 +80,10 @@ func TestTxs_NamedIDs(t *testing.T) {
 		t.Errorf("of those in the queue: %v", open)
 	}
 
-	standings, err := s.Standings(k.ctx, append([]txn.TxID{gone}, named...))
-	if k.must(err); len(standings) != 3 || standings[ids[1]] != (Standing{2, txn.Cancelled}) ||
-		standings[ids[0]] != (Standing{1, txn.Queued}) {
-		t.Errorf("standings: %v", standings)
+	versions, err := s.TxVersions(k.ctx, append([]txn.TxID{gone}, named...))
+	if k.must(err); len(versions) != 3 || versions[ids[1]] != (TxVersion{2, txn.Cancelled}) ||
+		versions[ids[0]] != (TxVersion{1, txn.Queued}) {
+		t.Errorf("standings: %v", versions)
 	}
 }
 

@@ -26,20 +26,20 @@ func (s *Store) Tx(ctx context.Context, id txn.TxID) (TxInfo, error) {
 	return toInfo(row)
 }
 
-// Standings reads how far some transactions have come, all as of one moment; of those that do not
-// exist there is none.
-func (s *Store) Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]Standing, error) {
+// TxVersions reads the versions and states of transactions in one snapshot. The result omits
+// transactions that do not exist.
+func (s *Store) TxVersions(ctx context.Context, ids []txn.TxID) (map[txn.TxID]TxVersion, error) {
 	of, named := keys(ids)
 	rows, err := s.read().Standings(ctx, db.StandingsParams{SubmitterIds: of, TxIds: named})
 	if err != nil {
 		return nil, s.failed(ctx, fmt.Sprintf("read how far %d transactions have come", len(ids)),
 			err)
 	}
-	standings := make(map[txn.TxID]Standing, len(rows))
+	versions := make(map[txn.TxID]TxVersion, len(rows))
 	for _, r := range rows {
-		standings[txn.TxID(r.TxID)] = Standing{Version: r.Version, State: txn.State(r.State)}
+		versions[txn.TxID(r.TxID)] = TxVersion{Version: r.Version, State: txn.State(r.State)}
 	}
-	return standings, nil
+	return versions, nil
 }
 
 // TxByRequest reads the transaction that a request id stands for. ErrTxNotFound when there is none.

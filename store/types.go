@@ -17,7 +17,7 @@ type Lease struct {
 	// local clock, read before the request was sent: the lease lasts at least duration longer
 	takenAt time.Time
 	before  Before
-	// a change under it was fenced, or its fate is unknown: nothing more is sent under this token
+	// a change under it was fenced or has an unknown outcome: nothing more is sent under this token
 	spent atomic.Bool
 }
 
@@ -42,7 +42,7 @@ type Before struct {
 	Gap time.Duration
 }
 
-// Outcome is the fate of a Change.
+// Outcome is the result of a Change.
 type Outcome int
 
 // The outcomes of a commit: done, fenced, conflict or unknown, and two that give the reason why
@@ -122,8 +122,8 @@ type TxInfo struct {
 	Included      txn.AttemptKind // the form that its receipt is of; empty: it has none
 }
 
-// Standing is how far a transaction has come: with the event of that number it is in that state.
-type Standing struct {
+// TxVersion is the current version of a transaction, its last event number, and its state.
+type TxVersion struct {
 	Version int64
 	State   txn.State
 }

@@ -34,8 +34,8 @@ type Store interface {
 		limit int) ([]store.EventInfo, error)
 
 	Tx(ctx context.Context, id txn.TxID) (store.TxInfo, error)
-	// Standings returns the current version and state of those transactions that exist.
-	Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]store.Standing, error)
+	// TxVersions returns the current version and state of those transactions that exist.
+	TxVersions(ctx context.Context, ids []txn.TxID) (map[txn.TxID]store.TxVersion, error)
 	Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error)
 }
 

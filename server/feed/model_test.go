@@ -159,8 +159,8 @@ func (m *model) Tx(context.Context, txn.TxID) (store.TxInfo, error) {
 	return store.TxInfo{}, errors.ErrUnsupported
 }
 
-func (m *model) Standings(context.Context,
-	[]txn.TxID) (map[txn.TxID]store.Standing, error) {
+func (m *model) TxVersions(context.Context,
+	[]txn.TxID) (map[txn.TxID]store.TxVersion, error) {
 	return nil, errors.ErrUnsupported
 }
 

@@ -62,10 +62,10 @@ func (p *progress) done() bool { return p != nil && p.open == 0 }
 // every event after its token, so it must not count from a newer state than that: it calls this
 // before it joins.
 func (s *stream) readProgress() error {
-	var current map[txn.TxID]store.Standing
+	var current map[txn.TxID]store.TxVersion
 	ids := *s.Target.Txs
 	err := s.retryRead(s.ctx, func(ctx context.Context) (err error) {
-		current, err = s.feed.store.Standings(ctx, ids)
+		current, err = s.feed.store.TxVersions(ctx, ids)
 		return err
 	})
 	if err != nil {
