@@ -80,9 +80,9 @@ func optionalTx(row db.ManagedTx, err error) (*txn.Tx, error) {
 	return &tx, err
 }
 
-// Census counts submitters, and their transactions, by condition. Protected counts all submitters,
-// with or without an owner.
-type Census struct {
+// QueueCounts are numbers of submitters and their transactions, by condition. Protected counts all
+// submitters, with or without an owner.
+type QueueCounts struct {
 	Queued, InFlight, Stuck int64 // transactions; STUCK ones are in flight as well
 	Paused, Owned           int64 // submitters; owned: some node has a live lease
 	Unfunded                int64 // submitters that cannot afford their next transaction
@@ -90,13 +90,13 @@ type Census struct {
 	OldestQueued            time.Duration
 }
 
-// Census counts over these submitters with one query, for metrics.
-func (s *Store) Census(ctx context.Context, ids []txn.SubmitterID) (Census, error) {
+// QueueCounts counts over these submitters with one query, for metrics.
+func (s *Store) QueueCounts(ctx context.Context, ids []txn.SubmitterID) (QueueCounts, error) {
 	r, err := s.own().Census(ctx, plain(ids))
 	if err != nil {
-		return Census{}, s.failed(ctx, fmt.Sprintf("count over %d submitters", len(ids)), err)
+		return QueueCounts{}, s.failed(ctx, fmt.Sprintf("count over %d submitters", len(ids)), err)
 	}
-	return Census{
+	return QueueCounts{
 		Queued: r.Queued, InFlight: r.InFlight, Stuck: r.Stuck, Protected: r.Protected,
 		Paused: r.Paused, Owned: r.Owned, Unfunded: r.Unfunded,
 		OldestQueued: time.Duration(r.OldestMs) * time.Millisecond,

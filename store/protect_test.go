@@ -476,8 +476,8 @@ func TestAddCommand_ProtectTwice_OneCommand(t *testing.T) {
 	}
 }
 
-// TestWaitingAndCensus reads why a submitter waits, and counts.
-func TestWaitingAndCensus(t *testing.T) {
+// TestWaitingAndQueueCounts reads why a submitter waits, and counts.
+func TestWaitingAndQueueCounts(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -506,13 +506,13 @@ func TestWaitingAndCensus(t *testing.T) {
 			"= 1 WHERE tx_id = $1",
 		queued.ID)
 	k.done(s, l, txn.Change{Protect: &txn.Protection{Expect: 1, Reason: "X"}})
-	got, err := s.Census(k.ctx, []txn.SubmitterID{id, other})
+	got, err := s.QueueCounts(k.ctx, []txn.SubmitterID{id, other})
 	k.must(err)
 	if age := got.OldestQueued; age.Hours() < 1 || age.Hours() > 1.1 {
 		t.Errorf("the oldest waits for %v", age)
 	}
 	got.OldestQueued = 0
-	want := Census{Queued: 1, InFlight: 1, Stuck: 1, Protected: 1, Paused: 1, Owned: 1}
+	want := QueueCounts{Queued: 1, InFlight: 1, Stuck: 1, Protected: 1, Paused: 1, Owned: 1}
 	if got != want {
 		t.Fatalf("census %+v, want %+v", got, want)
 	}
@@ -520,7 +520,7 @@ func TestWaitingAndCensus(t *testing.T) {
 		w := txn.Write{Tx: poor.ID, Version: poor.Version, From: poor.State, Next: poor.Status}
 		w.Next.Sub, w.Next.Reason = txn.Unfunded, txn.ReasonInsufficientFunds
 		k.done(s, l, txn.Change{Writes: []txn.Write{w}})
-		if got, err = s.Census(k.ctx, []txn.SubmitterID{id, other}); err != nil ||
+		if got, err = s.QueueCounts(k.ctx, []txn.SubmitterID{id, other}); err != nil ||
 			got.Unfunded != 1 {
 			t.Fatalf("%s without funds: %+v, %v", poor.State, got, err)
 		}
@@ -535,7 +535,7 @@ func TestWaitingAndCensus(t *testing.T) {
 		)
 	}
 	k.must(s.Release(k.ctx, []*Lease{l}))
-	if got, err = s.Census(k.ctx, nil); err != nil || got != (Census{Protected: 1}) {
+	if got, err = s.QueueCounts(k.ctx, nil); err != nil || got != (QueueCounts{Protected: 1}) {
 		t.Fatalf(
 			"a node that owns nobody does not tell who is protected and owned by nobody: %+v, %v",
 			got, err)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// censusInterval is the time between two counts of pending work. After a slow count, the pause is
-// at least censusRest times its duration, so that counting takes at most 1% of the time.
+// countInterval is the time between two counts of pending work. After a slow count, the pause is
+// at least countRest times its duration, so that counting takes at most 1% of the time.
 const (
-	censusInterval = 10 * time.Second
-	censusRest     = 100
+	countInterval = 10 * time.Second
+	countRest     = 100
 )
 
 // count updates the gauges of pending work until ctx ends.
@@ -23,18 +23,18 @@ func (e *Engine) count(ctx context.Context) {
 		case <-timer.C:
 			began := e.Clock.Now()
 			e.countOnce(ctx)
-			timer.Reset(untilCensus(e.Clock.Now().Sub(began)))
+			timer.Reset(untilNextCount(e.Clock.Now().Sub(began)))
 		}
 	}
 }
 
-func untilCensus(took time.Duration) time.Duration { return max(censusInterval, censusRest*took) }
+func untilNextCount(took time.Duration) time.Duration { return max(countInterval, countRest*took) }
 
 func (e *Engine) countOnce(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)
 	defer cancel()
 	ids, wedged := e.router.owned()
-	c, err := e.Store.Census(limited, ids)
+	c, err := e.Store.QueueCounts(limited, ids)
 	if err != nil {
 		e.Logger.Debug("work count failed; retrying", "error", err)
 		return
