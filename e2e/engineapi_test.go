@@ -29,12 +29,12 @@ import (
 // a chain without the test.
 type beacon struct {
 	*testChain
-	t         *testing.T
-	api       *rpc.Client       // authenticated
-	purse     *ecdsa.PrivateKey // a funded account that is not a submitter
-	purseNext uint64            // its nonce
-	drawn     uint64            // blocks so far: no two are the same
-	finalized common.Hash       // sent to geth with each new head; zero: none
+	t           *testing.T
+	api         *rpc.Client       // authenticated
+	funder      *ecdsa.PrivateKey // a funded account that is not a submitter
+	funderNonce uint64            // its nonce
+	drawn       uint64            // blocks so far: no two are the same
+	finalized   common.Hash       // sent to geth with each new head; zero: none
 }
 
 // block is a block that geth has built and not published.
@@ -58,7 +58,7 @@ var reverter = common.HexToAddress("0x4e0e")
 
 func newBeacon(t *testing.T, o beaconOptions) *beacon {
 	t.Helper()
-	b := &beacon{t: t, purse: newKey(t)}
+	b := &beacon{t: t, funder: newKey(t)}
 	var keys []*ecdsa.PrivateKey
 	for range o.keys {
 		keys = append(keys, newKey(t))
@@ -68,7 +68,7 @@ func newBeacon(t *testing.T, o beaconOptions) *beacon {
 	}
 	secret := crypto.Keccak256Hash([]byte(t.Name()))
 	start, url, engine := prepareGeth(t,
-		genesisOf(append(keys[:o.keys-o.poor:o.keys-o.poor], b.purse), o.gasLimit), secret, o)
+		genesisOf(append(keys[:o.keys-o.poor:o.keys-o.poor], b.funder), o.gasLimit), secret, o)
 	proc := start()
 	var err error
 	if b.api, err = rpc.DialOptions(
@@ -277,14 +277,14 @@ func (b *beacon) mine(n int) {
 	}
 }
 
-// transfer signs one of the purse's, for the next of its nonces.
+// transfer signs a transfer by the funder, with its next nonce.
 func (b *beacon) transfer(to common.Address, value *big.Int, tip, limit int64) []byte {
 	b.t.Helper()
 	tx, err := types.SignNewTx(
-		b.purse,
+		b.funder,
 		types.LatestSignerForChainID(big.NewInt(beaconChainID)),
 		&types.DynamicFeeTx{
-			ChainID: big.NewInt(beaconChainID), Nonce: b.purseNext, To: &to, Gas: params.TxGas,
+			ChainID: big.NewInt(beaconChainID), Nonce: b.funderNonce, To: &to, Gas: params.TxGas,
 			Value:     value,
 			GasTipCap: big.NewInt(tip), GasFeeCap: big.NewInt(limit),
 		},
@@ -296,7 +296,7 @@ func (b *beacon) transfer(to common.Address, value *big.Int, tip, limit int64) [
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.purseNext++
+	b.funderNonce++
 	return raw
 }
 
