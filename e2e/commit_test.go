@@ -26,22 +26,22 @@ var parameterNames sync.Map // by text of the statement: where each name is
 func (f fenced) column(name string) [][]byte {
 	known, ok := parameterNames.Load(f.m.SQL)
 	if !ok {
-		places := map[string]int{}
+		positions := map[string]int{}
 		for _, found := range regexp.MustCompile(
 			`unnest\(\$(\d+)::\w+\[\]\)\s+AS (\w+)`,
 		).FindAllStringSubmatch(f.m.SQL, -1) {
 			// the changes come first, then their writes, attempts, commands
-			if _, taken := places[found[2]]; !taken {
-				places[found[2]], _ = strconv.Atoi(found[1]) // digits
+			if _, taken := positions[found[2]]; !taken {
+				positions[found[2]], _ = strconv.Atoi(found[1]) // digits
 			}
 		}
-		known, _ = parameterNames.LoadOrStore(f.m.SQL, places)
+		known, _ = parameterNames.LoadOrStore(f.m.SQL, positions)
 	}
-	place := known.(map[string]int)[name]
-	if place < 1 || place > len(f.m.Params) {
+	position := known.(map[string]int)[name]
+	if position < 1 || position > len(f.m.Params) {
 		return nil
 	}
-	return arrayElements(f.m.Params[place-1])
+	return arrayElements(f.m.Params[position-1])
 }
 
 // arrayElements reads PostgreSQL's binary form of an array with one dimension: its count is at 12,
@@ -114,7 +114,7 @@ func (f fenced) skipsNonces() bool {
 	return f.unprotects() && len(from) == 1 && len(to) == 1 && number(to[0]) > number(from[0])
 }
 
-// releases is the schedule that frees a nonce's place without an event, claims one that does not.
+// releases is the schedule that frees a nonce's slot without an event, claims one that does not.
 func (f fenced) releases() bool { return f.schedules() && f.isTrue("released") }
 func (f fenced) claims() bool   { return f.schedules() && !f.isTrue("released") }
 

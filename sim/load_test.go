@@ -60,9 +60,9 @@ func (w *World) prepare() error {
 	for _, p := range w.plan.Calls {
 		c := &call{plan: p, submitter: w.submitters[p.Submitter]}
 		w.calls = append(w.calls, c)
-		w.at(w.now()+p.At, fmt.Sprintf("call %d", p.No), func() { w.place(c, p.Node) })
+		w.at(w.now()+p.At, fmt.Sprintf("call %d", p.No), func() { w.submit(c, p.Node) })
 		if p.Twin >= 0 {
-			w.at(w.now()+p.At, fmt.Sprintf("twin of call %d", p.No), func() { w.place(c, p.Twin) })
+			w.at(w.now()+p.At, fmt.Sprintf("twin of call %d", p.No), func() { w.submit(c, p.Twin) })
 		}
 		if p.CancelAfter > 0 {
 			w.at(w.now()+p.At+p.CancelAfter, fmt.Sprintf("cancel of call %d", p.No),
@@ -114,9 +114,9 @@ func (c *call) payload() txn.Payload {
 
 func (c *call) request() string { return fmt.Sprintf("request-%d", c.plan.No) }
 
-// place requests a transaction until a node accepts it: the same request id each time, another node
+// submit requests a transaction until a node accepts it: the same request id each time, another node
 // each time.
-func (w *World) place(c *call, first int) {
+func (w *World) submit(c *call, first int) {
 	if c.begun == 0 {
 		c.begun = w.now()
 	}

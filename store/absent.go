@@ -10,16 +10,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// place is the database and schema of a ledger, and the privileges of the role there.
-type place struct {
+// location is the database and schema of a ledger, and the privileges of the role there.
+type location struct {
 	database, role, schema string
 	// the schema is there; the role may use it, and make tables in it; it has the table of steps
 	there, use, create, steps bool
 	makeSchema                bool // the role may make schemas in the database
 }
 
-// placeQuery takes the schema's name; an empty one is that which the search path names, or would.
-const placeQuery = `SELECT current_database()::TEXT, current_user::TEXT, w.name, n.oid IS NOT NULL,
+// locateQuery takes the schema name; if it is empty, the first schema of the search path applies.
+const locateQuery = `SELECT current_database()::TEXT, current_user::TEXT, w.name, n.oid IS NOT NULL,
        coalesce(has_schema_privilege(n.oid, 'USAGE'), FALSE),
        coalesce(has_schema_privilege(n.oid, 'CREATE'), FALSE),
        EXISTS (SELECT FROM pg_class c
@@ -28,7 +28,7 @@ const placeQuery = `SELECT current_database()::TEXT, current_user::TEXT, w.name,
   FROM (SELECT coalesce(nullif($1::TEXT, ''), current_schema()::TEXT, 'public') AS name) w
   LEFT JOIN pg_namespace n ON n.nspname = w.name`
 
-func (p *place) fields() []any {
+func (p *location) fields() []any {
 	return []any{
 		&p.database,
 		&p.role,
@@ -43,7 +43,7 @@ func (p *place) fields() []any {
 
 // rights returns an error with the privileges that the role lacks, to create a ledger if toMake is
 // set, or nil.
-func (p place) rights(toMake bool) error {
+func (p location) rights(toMake bool) error {
 	role, schema := pgx.Identifier{p.role}.Sanitize(), pgx.Identifier{p.schema}.Sanitize()
 	switch {
 	case !p.there && toMake && !p.makeSchema:
@@ -76,7 +76,7 @@ func grantsRemedy(role string) string {
 }
 
 // lacking returns the reason why the ledger's tables are not visible.
-func (p place) lacking() error {
+func (p location) lacking() error {
 	if err := p.rights(false); err != nil {
 		return fmt.Errorf("%w: %w", ErrSchema, err)
 	}
@@ -100,8 +100,8 @@ func (s *Store) absent(ctx context.Context, err error) error {
 	if !ok || pg.Code != undefinedTable && pg.Code != notPermitted {
 		return nil
 	}
-	var p place
-	if err := s.owner.QueryRow(ctx, placeQuery, s.cfg.Schema).Scan(p.fields()...); err != nil {
+	var p location
+	if err := s.owner.QueryRow(ctx, locateQuery, s.cfg.Schema).Scan(p.fields()...); err != nil {
 		return nil
 	}
 	if pg.Code == notPermitted {
@@ -119,8 +119,8 @@ func explained(ctx context.Context, conn *sql.DB, schema string, err error) erro
 	if !ok || pg.Code != undefinedTable && pg.Code != notPermitted && pg.Code != noSchema {
 		return err
 	}
-	var p place
-	if conn.QueryRowContext(ctx, placeQuery, schema).Scan(p.fields()...) != nil {
+	var p location
+	if conn.QueryRowContext(ctx, locateQuery, schema).Scan(p.fields()...) != nil {
 		return err
 	}
 	if lacks := p.rights(true); lacks != nil {

@@ -99,13 +99,13 @@ func (s *Store) RequeuedTxs(ctx context.Context, submitter txn.SubmitterID, afte
 
 // withHashes fills in the attempts.
 func withHashes(ctx context.Context, q *db.Queries, submitter int32, list []FinalTx) error {
-	ids, place := make([]uuid.UUID, len(list)), make(map[uuid.UUID]int, len(list))
+	ids, index := make([]uuid.UUID, len(list)), make(map[uuid.UUID]int, len(list))
 	for i, tx := range list {
-		ids[i], place[uuid.UUID(tx.ID)] = uuid.UUID(tx.ID), i
+		ids[i], index[uuid.UUID(tx.ID)] = uuid.UUID(tx.ID), i
 	}
 	hashes, err := q.AttemptHashes(ctx, db.AttemptHashesParams{SubmitterID: submitter, TxIds: ids})
 	for _, h := range hashes {
-		tx := &list[place[h.TxID]]
+		tx := &list[index[h.TxID]]
 		tx.Attempts = append(tx.Attempts, AttemptHash{
 			Kind:  txn.AttemptKind(h.Kind),
 			Nonce: txn.Nonce(h.Nonce),

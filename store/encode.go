@@ -9,7 +9,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// commitParams lays the changes of a group out as columns. A change is known by its place in the
+// commitParams lays the changes of a group out as columns. A change is known by its index in the
 // group.
 func commitParams(node string, group []*commitJob) db.CommitParams {
 	p := db.CommitParams{OwnerNode: node}

@@ -14,7 +14,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// follower reads the feed as a watcher does, and keeps its place in a resume token between any two
+// follower reads the feed like a watcher, and keeps its position in a resume token between any two
 // reads.
 type follower struct {
 	*kit

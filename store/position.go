@@ -13,7 +13,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// EventKey is a place in the order of the feed.
+// EventKey is a position in the order of the feed.
 type EventKey struct {
 	Xid       string // of the transaction that wrote the event; empty is before all
 	Submitter txn.SubmitterID
@@ -21,7 +21,7 @@ type EventKey struct {
 	Seq       int64
 }
 
-// Key is the place of the event in the feed.
+// Key is the position of the event in the feed.
 func (e EventInfo) Key() EventKey { return EventKey{e.Xid, e.Event.Submitter, e.Tx, e.Seq} }
 
 // Position is how far a reader of the feed has come.

@@ -128,7 +128,7 @@ type TxVersion struct {
 	State   txn.State
 }
 
-// EventInfo is an event as readers get it, with its place in the feed.
+// EventInfo is an event as readers get it, with its position in the feed.
 type EventInfo struct {
 	txn.Event
 	SubmitterName string

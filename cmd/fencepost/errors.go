@@ -160,9 +160,9 @@ var hints = map[string]string{
 // filled replaces NAME and KEY in a hint by the arguments of the command, where they are known.
 func filled(c *cobra.Command, hint string) string {
 	known := map[string]string{}
-	for place, flag := range map[string]string{"NAME": "submitter", "KEY": "request-id"} {
+	for placeholder, flag := range map[string]string{"NAME": "submitter", "KEY": "request-id"} {
 		if f := c.Flags().Lookup(flag); f != nil {
-			known[place] = f.Value.String()
+			known[placeholder] = f.Value.String()
 		}
 	}
 	for i, name := range argumentNames(c) {
@@ -170,9 +170,9 @@ func filled(c *cobra.Command, hint string) string {
 			known[name] = given[i]
 		}
 	}
-	for place, value := range known {
+	for placeholder, value := range known {
 		if bare.MatchString(value) {
-			hint = regexp.MustCompile(`\b`+place+`\b`).ReplaceAllLiteralString(hint, value)
+			hint = regexp.MustCompile(`\b`+placeholder+`\b`).ReplaceAllLiteralString(hint, value)
 		}
 	}
 	return hint

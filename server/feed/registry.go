@@ -68,7 +68,7 @@ type cursor struct {
 	// While it is set the feed owns the fields below, otherwise the stream does.
 	caughtUp bool
 	next     uint64         // index of the first event not examined yet
-	from     store.Position // the same place in the ledger
+	from     store.Position // the same position in the ledger
 }
 
 // notify must be called with the lock of the feed.

@@ -257,7 +257,7 @@ func (s *subscription) position() store.Position {
 // redact returns an equivalent position that names no event of an account that the caller may not
 // see. Within a batch a position names the last event examined, which may be such an event. There
 // is nothing for this stream between the last delivered position and that event, so any position in
-// between resumes at the same place: for example before all events of the same database
+// between resumes at the same position: for example before all events of the same database
 // transaction.
 func (s *subscription) redact(at store.Position) store.Position {
 	delivered := store.Position{}
