@@ -149,7 +149,7 @@ type createJob struct {
 	id     txn.TxID
 	hash   [32]byte
 	gauge  *gauge          // of its queue, where there are limits
-	full   *QueueFullError // why it has no place; nil: it has one
+	full   *QueueFullError // why it has no slot; nil: it has one
 
 	info    *TxInfo // of the transaction that has its key; where its caller wants it
 	created bool
@@ -215,9 +215,9 @@ func (j *createJob) found(winner TxInfo) {
 	j.end()
 }
 
-// sendCreates inserts the jobs of a group that have a place in their queues, with one statement. A
+// sendCreates inserts the jobs of a group that have a slot in their queues, with one statement. A
 // new statement, which sees the winners, then looks up the jobs that were not inserted, also those
-// without a place.
+// without a slot.
 func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*readLimit)
 	defer cancel()
@@ -248,7 +248,7 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 }
 
 // reserveNew answers the jobs of a group that repeat a transaction of the ledger: they need no
-// place, and there is not enough room for all. The rest get places again.
+// slot, and there is not enough room for all. The rest get slots again.
 func (s *Store) reserveNew(ctx context.Context,
 	group, reserved []*createJob) (again, left []*createJob, err error) {
 	s.quota.settle(reserved, func(*createJob) bool { return false })

@@ -20,10 +20,10 @@ import (
 // one that was refused and is retried), the credit is that number, but not more than the limit. A
 // process knows nothing when it starts, and counts as a further node.
 //
-// A repeated request takes a place only if there is one for every job: otherwise it is looked up
+// A repeated request takes a slot only if there is one for every job: otherwise it is looked up
 // first.
 //
-// No job holds a place in a full queue: the next count sees the ones that leave, and counts never
+// No job holds a slot in a full queue: the next count sees the ones that leave, and counts never
 // follow each other at once, however many jobs are refused.
 type quota struct {
 	mu     sync.Mutex
@@ -51,12 +51,12 @@ const (
 )
 
 // QueueFullError is returned when a queue accepts no more at the moment. Accepted transactions keep
-// their place.
+// their position.
 type QueueFullError struct {
 	Ledger     bool          // all queues together; otherwise the submitter's queue
 	Share      bool          // the submitter's share of all queues
 	Limit      int           // transactions
-	RetryAfter time.Duration // in which a place came free lately; 5 s where that is not known
+	RetryAfter time.Duration // in which a slot came free lately; 5 s where that is not known
 }
 
 func (e *QueueFullError) Error() string {
@@ -68,15 +68,15 @@ func (e *QueueFullError) Error() string {
 
 // gauge is a node's knowledge of the depth of a queue.
 type gauge struct {
-	limit   int64     // 0: none
-	counted int64     // at the last count
-	since   int64     // accepted here since that began, or about to be
-	flying  int64     // of these, whose statement is under way: a count may see them or not
-	told    int64     // accepted here before that began, all together: counts have it
-	at      time.Time // of the last count; zero: there was none
-	failed  time.Time // when one failed last
-	rest    time.Duration
-	place   time.Duration // in which one came free between the last two counts; 0: none did
+	limit    int64     // 0: none
+	counted  int64     // at the last count
+	since    int64     // accepted here since that began, or about to be
+	flying   int64     // of these, whose statement is under way: a count may see them or not
+	absorbed int64     // accepted here before that began, all together: counts have it
+	at       time.Time // of the last count; zero: there was none
+	failed   time.Time // when one failed last
+	rest     time.Duration
+	perSlot  time.Duration // in which one came free between the last two counts; 0: none did
 }
 
 func newQuota(each, all int) *quota {
@@ -134,19 +134,19 @@ func (g *gauge) stale(wanted int64, now time.Time) bool {
 // shorter.
 func (g *gauge) most() int64 { return g.limit + g.limit/4 + 1 }
 
-// learn applies a count that began when this many places had been taken permanently, since the
-// start. Of two concurrent counts, one does not subtract the places that the other has seen; and
+// learn applies a count that began when this many slots had been taken permanently, since the
+// start. Of two concurrent counts, one does not subtract the slots that the other has seen; and
 // the one that has seen fewer is older.
 func (g *gauge) learn(depth, settled int64, began, now time.Time) {
-	seen := settled - g.told
+	seen := settled - g.absorbed
 	if seen < 0 {
 		return
 	}
-	g.told = settled
+	g.absorbed = settled
 	if drained := g.counted + seen - depth; !g.at.IsZero() && drained > 0 && depth < g.most() {
-		g.place = now.Sub(g.at) / time.Duration(drained)
+		g.perSlot = now.Sub(g.at) / time.Duration(drained)
 	} else {
-		g.place = 0
+		g.perSlot = 0
 	}
 	g.counted, g.at = depth, now
 	g.since -= seen
@@ -155,7 +155,7 @@ func (g *gauge) learn(depth, settled int64, began, now time.Time) {
 
 // full returns the error of a gauge without room.
 func (g *gauge) full(ledger bool, now time.Time) *QueueFullError {
-	wait := g.place
+	wait := g.perSlot
 	if wait == 0 {
 		wait = unknownWait
 	}
@@ -167,8 +167,8 @@ func (g *gauge) full(ledger bool, now time.Time) *QueueFullError {
 	}
 }
 
-// reserve reserves places for the jobs of a group for which there is room, and notes the full queue
-// for the others. They may already have a place.
+// reserve reserves slots for the jobs of a group for which there is room, and notes the full queue
+// for the others. They may already have a slot.
 func (s *Store) reserve(ctx context.Context, group []*createJob) (reserved []*createJob,
 	err error) {
 	q := s.quota
@@ -206,8 +206,8 @@ func (q *quota) take(group []*createJob, now time.Time) (reserved []*createJob) 
 	return reserved
 }
 
-// settle releases the places of jobs that were not inserted. A job with an unknown outcome keeps
-// its place until the next count.
+// settle releases the slots of jobs that were not inserted. A job with an unknown outcome keeps
+// its slot until the next count.
 func (q *quota) settle(reserved []*createJob, inserted func(*createJob) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -299,7 +299,7 @@ func (q *quota) lookUp(id txn.SubmitterID) *gauge {
 	return q.gauge(id)
 }
 
-// begin notes the places that a count that begins now will certainly see; the returned function
+// begin notes the slots that a count that begins now will certainly see; the returned function
 // applies the count.
 func (q *quota) begin(began time.Time,
 	gauges []*gauge) (done func(now time.Time, depth func(i int) int64)) {
@@ -307,7 +307,7 @@ func (q *quota) begin(began time.Time,
 	defer q.mu.Unlock()
 	seen := make([]int64, len(gauges))
 	for i, g := range gauges {
-		seen[i] = g.told + g.since - g.flying
+		seen[i] = g.absorbed + g.since - g.flying
 	}
 	return func(now time.Time, depth func(i int) int64) {
 		q.mu.Lock()
