@@ -79,8 +79,8 @@ func Lag(blocks uint64) Fault { return Fault{Lag: blocks} }
 // KeepState serves the state of the given number of newest blocks only.
 func KeepState(blocks uint64) Fault { return Fault{KeepState: blocks} }
 
-// tells reports whether the node has the state of a block.
-func (f Fault) tells(head, number uint64) bool {
+// hasState reports whether the node has the state of a block.
+func (f Fault) hasState(head, number uint64) bool {
 	return f.KeepState == 0 ||
 		head-number < f.KeepState
 }

@@ -152,7 +152,7 @@ func (c *Chain) Account(ctx context.Context, address txn.Address,
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	height := c.height(f)
-	if at := height - min(settled, height); !f.tells(height, at) {
+	if at := height - min(settled, height); !f.hasState(height, at) {
 		return txn.Account{}, fmt.Errorf(
 			"chaintest: Account: missing trie node of block %d: %w, %w", at, txn.ErrNoState,
 			txn.ErrUnavailable)
@@ -202,7 +202,7 @@ func (c *Chain) Consumer(ctx context.Context, address txn.Address,
 	height := c.height(f)
 	next := c.nonceAt(address, height)
 	for _, b := range slices.Backward(c.blocks[:height+1]) {
-		if next <= uint64(nonce) || b.Number > 0 && !f.tells(height, b.Number-1) {
+		if next <= uint64(nonce) || b.Number > 0 && !f.hasState(height, b.Number-1) {
 			return nil, nil
 		}
 		if next -= b.raised(address); next > uint64(nonce) {
