@@ -47,7 +47,7 @@ func (f *Floors) Learn(now time.Time, signed txn.Signed, o txn.Outcome, limit tx
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	learned, told := f.decayedAt(now), true
+	learned, raised := f.decayedAt(now), true
 	tip, fee := believed(o.TipNeeded, limit), believed(o.FeeNeeded, limit)
 	lacksTip := below(tx.GasTipCap(), tip)
 	if lacksTip {
@@ -60,9 +60,9 @@ func (f *Floors) Learn(now time.Time, signed txn.Signed, o txn.Outcome, limit tx
 	case below(tx.GasTipCap(), fee) && o.TipNeeded == nil:
 		learned.Tip = fee
 	default:
-		told = lacksTip
+		raised = lacksTip
 	}
-	if told {
+	if raised {
 		f.floor, f.at = learned, now
 	}
 }

@@ -115,9 +115,9 @@ func (c *Client) market(ctx context.Context, what string, q marketQuery) (Market
 // responses.
 func (c *Client) ask(ctx context.Context, what string, q marketQuery) (market, txn.Outcome) {
 	var (
-		m    market
-		last *fault
-		told estimateVotes
+		m     market
+		last  *fault
+		votes estimateVotes
 	)
 	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
 		m = market{}
@@ -125,24 +125,24 @@ func (c *Client) ask(ctx context.Context, what string, q marketQuery) (market, t
 			last = e.faultOf(err, nil)
 			return err
 		}
-		if m.refused != nil && !told.settle(c.asEstimate(m.refused)) {
+		if m.refused != nil && !votes.settle(c.asEstimate(m.refused)) {
 			return m.refused
 		}
 		return nil
 	})
 	switch {
-	case err != nil && told.kept != nil:
-		return market{}, *told.kept
+	case err != nil && votes.kept != nil:
+		return market{}, *votes.kept
 	case err != nil:
 		o := txn.Outcome{Class: txn.Unavailable, Detail: outcome.Clean(err.Error())}
 		if last != nil && last.class == txn.RateLimited {
 			o.Class, o.RetryAfter = last.class, last.retryAfter
 		}
 		return market{}, o
-	case m.refused != nil && told.kept.Class == txn.InsufficientFunds:
-		return market{}, c.withGas(*told.kept, *q.draft, m)
+	case m.refused != nil && votes.kept.Class == txn.InsufficientFunds:
+		return market{}, c.withGas(*votes.kept, *q.draft, m)
 	case m.refused != nil:
-		return market{}, *told.kept
+		return market{}, *votes.kept
 	}
 	return m, txn.Outcome{Class: txn.Accepted}
 }
@@ -214,7 +214,7 @@ func (c *Client) asEstimate(f *fault) txn.Outcome {
 	if o.Class != txn.ExecutionReverted {
 		return o
 	}
-	if reason, told := c.o.Errors.Reason(outcome.ReturnData(f.data)); told {
+	if reason, known := c.o.Errors.Reason(outcome.ReturnData(f.data)); known {
 		o.Detail = reason
 	}
 	return o

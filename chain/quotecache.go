@@ -248,18 +248,18 @@ func (c *Client) simulate(ctx context.Context, draft txn.Draft) (uint64, txn.Out
 
 // hasBalance queries a balance and reports whether it covers need.
 func (c *Client) hasBalance(ctx context.Context, from txn.Address, need txn.Wei) bool {
-	var told bigQuantity
+	var reported bigQuantity
 	err := c.read(
 		ctx,
 		"read balance",
 		func(ctx context.Context, _ *endpoint, client *jsonrpc.Client) error {
-			return client.Call(ctx, &told, "eth_getBalance", from, "latest")
+			return client.Call(ctx, &reported, "eth_getBalance", from, "latest")
 		},
 	)
 	if err != nil {
 		return false
 	}
-	balance := fromBig(&told)
+	balance := fromBig(&reported)
 	if balance == nil || balance.Lt(&need) {
 		c.cache.dropBalance(from) // until it suffices, everything is queried at once
 		return false

@@ -241,9 +241,9 @@ func TestSend_ResponsesByRank(t *testing.T) {
 func TestSend_Ambiguous_Outcomes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		send reply
-		told txn.Class
-		pool txn.Diagnosis
+		send     reply
+		reported txn.Class
+		pool     txn.Diagnosis
 	}{
 		"success without acceptance": {answers(accept), txn.Accepted, txn.PossiblyLost},
 		"taken, and the reply lost":  {takenThenCut, txn.Ambiguous, txn.InPool},
@@ -255,8 +255,8 @@ func TestSend_Ambiguous_Outcomes(t *testing.T) {
 			r := dial(t, nil, n.url())
 			r.mustHead(t)
 			c.send(n)
-			if o := r.Send(t.Context(), signed); o.Class != c.told {
-				t.Errorf("%+v, want %s", o, c.told)
+			if o := r.Send(t.Context(), signed); o.Class != c.reported {
+				t.Errorf("%+v, want %s", o, c.reported)
 			}
 			n.set(func(n *fakeNode) { n.intercept = nil })
 			r.clock.Advance(lastBackoff)

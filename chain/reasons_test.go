@@ -85,11 +85,11 @@ func TestEstimates(t *testing.T) {
 	}
 	closedData := hexutil.Encode(closed)
 	for name, c := range map[string]struct {
-		code  int
-		words string
-		data  any
-		want  txn.Class
-		told  string
+		code     int
+		words    string
+		data     any
+		want     txn.Class
+		reported string
 	}{
 		"a reason": {
 			3,
@@ -240,8 +240,8 @@ func TestEstimates(t *testing.T) {
 			})
 			r := dial(t, func(o *Options) { o.Errors = known }, n.url())
 			_, o := r.Quote(t.Context(), txn.Draft{Payload: txn.Payload{To: &txn.Address{}}})
-			if o.Class != c.want || !strings.Contains(o.Detail, c.told) {
-				t.Errorf("%+v, want %s with %q", o, c.want, c.told)
+			if o.Class != c.want || !strings.Contains(o.Detail, c.reported) {
+				t.Errorf("%+v, want %s with %q", o, c.want, c.reported)
 			}
 		})
 	}

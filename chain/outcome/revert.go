@@ -135,13 +135,13 @@ func (e *Errors) custom(data []byte) (string, bool) {
 }
 
 func arguments(inputs abi.Arguments, values []any) string {
-	told := make([]string, len(values))
+	formatted := make([]string, len(values))
 	for i, v := range values {
-		if told[i] = written(reflect.ValueOf(v)); inputs[i].Name != "" {
-			told[i] = inputs[i].Name + ": " + told[i]
+		if formatted[i] = written(reflect.ValueOf(v)); inputs[i].Name != "" {
+			formatted[i] = inputs[i].Name + ": " + formatted[i]
 		}
 	}
-	return strings.Join(told, ", ")
+	return strings.Join(formatted, ", ")
 }
 
 // written formats a value for people: amounts in decimal, addresses and bytes in hex, text in
@@ -173,14 +173,14 @@ func written(v reflect.Value) string {
 const shownElements = 16
 
 func joined(n int, at func(int) reflect.Value) string {
-	told := make([]string, 0, min(n, shownElements))
+	formatted := make([]string, 0, min(n, shownElements))
 	for i := range min(n, shownElements) {
-		told = append(told, written(at(i)))
+		formatted = append(formatted, written(at(i)))
 	}
 	if n > shownElements {
-		told = append(told, "…")
+		formatted = append(formatted, "…")
 	}
-	return strings.Join(told, ", ")
+	return strings.Join(formatted, ", ")
 }
 
 // bounded cuts a text to detailLimit.
