@@ -31,7 +31,7 @@ func TestFork_DropsFirstOfTwo(t *testing.T) {
 	above := d.begin(t, 0, "n plus one", transfer)
 	second := d.pending(t, above.id, 1)
 	b.mine(2)
-	d.toldAbove(t, n.id, 2)
+	d.confirmedBy(t, n.id, 2)
 
 	var sent int
 	d.tap.still(func() {
@@ -55,13 +55,13 @@ func TestFork_DropsFirstOfTwo(t *testing.T) {
 	home := b.head().Hash()
 	d.inBlock(t, n.id, home)
 	b.mine(3)
-	d.toldAbove(t, n.id, 3)
+	d.confirmedBy(t, n.id, 3)
 	fork := b.head().ParentHash
 	d.tap.still(func() {
 		b.choose(fork)
 		b.mine(2)
 	})
-	d.toldAbove(t, n.id, 4)
+	d.confirmedBy(t, n.id, 4)
 
 	d.finishAll(t, n.id, above.id)
 	d.verifyFork(t, n)
@@ -72,9 +72,9 @@ func TestFork_DropsFirstOfTwo(t *testing.T) {
 	d.end(t)
 }
 
-// toldAbove waits until the ledger has so many blocks above the one with the transaction, which are
-// the chain's.
-func (d *driven) toldAbove(t *testing.T, id string, blocks int) {
+// confirmedBy waits until the ledger has that many blocks above the one with the transaction, all
+// of them the chain's.
+func (d *driven) confirmedBy(t *testing.T, id string, blocks int) {
 	t.Helper()
 	d.until(t, id, "the blocks above are reported", func(tx *fencepostv1.Tx) bool {
 		return len(tx.GetConfirmations()) == blocks &&
@@ -195,7 +195,7 @@ func TestFinality_FollowsChainTag(t *testing.T) {
 	b.extend(b.build(d.raw(t, s.id, 1)))
 	home := b.head()
 	b.mine(1)
-	d.toldAbove(t, s.id, 1)
+	d.confirmedBy(t, s.id, 1)
 	b.finalized = home.ParentHash
 	b.mine(5)
 	next := d.begin(t, 0, "next", transfer)

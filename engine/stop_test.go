@@ -13,7 +13,7 @@ import (
 // leaves the list. Both expire: the log reports it, and the stop succeeds.
 func TestStop_DatabaseFails_NoError(t *testing.T) {
 	t.Parallel()
-	for statement, told := range map[string]string{
+	for statement, message := range map[string]string{
 		"ReleaseLeases": "lease release failed; leases will expire",
 		"Leave":         "leave announcement failed; heartbeat will expire",
 	} {
@@ -29,7 +29,7 @@ func TestStop_DatabaseFails_NoError(t *testing.T) {
 			if a.err != nil {
 				t.Errorf("the stop returned %v", a.err)
 			}
-			if lines := log.find(t, told); len(lines) != 1 || lines[0]["level"] != "WARN" {
+			if lines := log.find(t, message); len(lines) != 1 || lines[0]["level"] != "WARN" {
 				t.Errorf("told: %v", lines)
 			}
 		})

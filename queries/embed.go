@@ -4,7 +4,7 @@
 //   - open/ holds reads, the intents of callers, leases and the registry;
 //   - fenced/ holds the writes to the ledger, each of which starts from the fence;
 //   - grants/ holds the privileges of the roles that work with the ledger;
-//   - foreign/ tells sqlc of tables that are not ours.
+//   - foreign/ declares tables for sqlc that Fencepost does not own.
 //
 // sqlc turns open/ and fenced/ into code that only package store can reach. The migrations and
 // grants are embedded here.

@@ -206,7 +206,7 @@ func TestDuplicateRequests_IndexBroken_Found(t *testing.T) {
 	k.queue(s, other, "r1") // of another account
 	second := k.queue(s, id, "r2")
 	k.exec("ALTER TABLE managed_tx DROP CONSTRAINT managed_tx_request")
-	// The index still tells them apart, and not the rows.
+	// The index still distinguishes them; the rows do not.
 	k.exec("CREATE UNIQUE INDEX managed_tx_request ON managed_tx (submitter_id, request_id) " +
 		"WHERE request_id <> 'r1' OR submitter_id <> 1")
 	k.exec("ALTER TABLE managed_tx DISABLE TRIGGER ALL")

@@ -330,7 +330,7 @@ func TestWakeUps(t *testing.T) {
 			t.Fatalf("woken by %s: %v, look %v", what, ids, look)
 		}
 	}
-	told := func(what string, want bool) {
+	expectEvent := func(what string, want bool) {
 		t.Helper()
 		select {
 		case <-s.EventsWritten():
@@ -351,7 +351,7 @@ func TestWakeUps(t *testing.T) {
 	default:
 		t.Fatal("nobody is woken by a new transaction")
 	}
-	told("a new transaction", true)
+	expectEvent("a new transaction", true)
 	k.queue(s, id, "r1")
 	if ids := s.TakeQueued(); len(ids) != 0 {
 		t.Fatalf("a repeated call wakes %v", ids)
@@ -359,12 +359,12 @@ func TestWakeUps(t *testing.T) {
 	_, err := s.AddCommand(k.ctx, id, Ask{Kind: txn.CommandPause})
 	k.must(err)
 	expect("a command")
-	told("a command", false)
+	expectEvent("a command", false)
 	if cancelled, err := s.CancelQueued(k.ctx, tx.ID); !cancelled || err != nil {
 		t.Fatalf("%v %v", cancelled, err)
 	}
 	expect("a cancel")
-	told("a cancel", true)
+	expectEvent("a cancel", true)
 	if cancelled, err := s.CancelQueued(k.ctx, tx.ID); cancelled || err != nil {
 		t.Fatalf("cancelled twice: %v %v", cancelled, err)
 	}

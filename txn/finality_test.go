@@ -54,7 +54,7 @@ func TestConfirmations_Events(t *testing.T) {
 func TestConfirmations_AnyForks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		told := []BlockRef{}
+		reported := []BlockRef{}
 		tx := Tx{Status: Status{State: Tracking, Sub: Included, Version: 1}}
 		v := View{Policy: Policy{ReportConfirmations: true}}
 		for range rapid.IntRange(1, 20).Draw(t, "changes") {
@@ -68,12 +68,12 @@ func TestConfirmations_AnyForks(t *testing.T) {
 				continue
 			}
 			if w[0].NewFork {
-				told = nil
+				reported = nil
 			}
-			told = append(told, w[0].Above...)
+			reported = append(reported, w[0].Above...)
 			tx.Status = w[0].Next
-			if !slices.Equal(told, above) {
-				t.Fatalf("reported %v, on chain %v", told, above)
+			if !slices.Equal(reported, above) {
+				t.Fatalf("reported %v, on chain %v", reported, above)
 			}
 		}
 	})

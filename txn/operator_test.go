@@ -603,12 +603,12 @@ func TestResolve_ConsumerUnavailable(t *testing.T) {
 		ActionRequeue: "retry later", ActionFailUnproven: "", ActionRequeueUnproven: ""} {
 		w := lostNonce(t)
 		tx := w.view.Open[0]
-		for unanswered, told := range map[bool]string{true: want,
+		for unanswered, wantPart := range map[bool]string{true: want,
 			false: strings.Replace(want, "retry later", "keeps older state", 1)} {
 			if got := consumerDoubt(NonceUse{Unavailable: unanswered}, &tx,
 				Command{Action: action}); !strings.Contains(
-				got, told) ||
-				(told == "") != (got == "") {
+				got, wantPart) ||
+				(wantPart == "") != (got == "") {
 				t.Errorf("%s, unanswered %t: %q", action, unanswered, got)
 			}
 		}

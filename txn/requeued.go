@@ -80,10 +80,10 @@ func executedAfterRequeue(v *View) *Finding {
 		for i := range txs {
 			tx := &txs[i]
 			e := v.earlierInclusion(tx)
-			told := executedUnexpectedly(tx.Reason) ||
+			marked := executedUnexpectedly(tx.Reason) ||
 				tx.Reason == ReasonNonceElsewhere && tx.Nonce != nil &&
 					v.Cursor.Protected != nil // the latter awaits a decision anyway
-			if e.Receipt == nil || told {
+			if e.Receipt == nil || marked {
 				continue
 			}
 			return earlierExecution(tx, e.Receipt)

@@ -274,9 +274,9 @@ func TestUnfunded_StuckForOtherReason(t *testing.T) {
 func TestUnfunded_EarlierAttemptAffordable(t *testing.T) {
 	t.Parallel()
 	b := until[Broadcast](t, newWorld(1, policy))
-	for pooled, told := range map[int]bool{0: false, 1: true, 2: false} {
+	for pooled, want := range map[int]bool{0: false, 1: true, 2: false} {
 		b.Tx.Pooled, b.Attempt.No = pooled, 2
-		if said := b.unfundedMessage(poor); strings.Contains(said, "an earlier attempt") != told {
+		if said := b.unfundedMessage(poor); strings.Contains(said, "an earlier attempt") != want {
 			t.Errorf("%d: %q", pooled, said)
 		}
 	}

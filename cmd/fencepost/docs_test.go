@@ -96,20 +96,20 @@ var metricName = regexp.MustCompile(`\bfencepost_[a-z_]+`)
 func TestDocuments_Metrics(t *testing.T) {
 	t.Parallel()
 	doc := readDoc(t, "docs/operations.md")
-	told := map[string]bool{}
+	documented := map[string]bool{}
 	for _, name := range metricName.FindAllString(doc, -1) {
-		told[name] = true
+		documented[name] = true
 	}
 	made := madeMetrics(t)
 	if len(made) < 10 {
 		t.Fatalf("found only %v in the code", made)
 	}
 	for name := range made {
-		if !told[name] {
+		if !documented[name] {
 			t.Errorf("metric %s is made, and docs/operations.md does not tell of it", name)
 		}
 	}
-	for name := range told {
+	for name := range documented {
 		if !made[strings.TrimSuffix(name, "_bucket")] {
 			t.Errorf("docs/operations.md documents metric %s, which does not exist", name)
 		}

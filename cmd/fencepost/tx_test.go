@@ -158,18 +158,18 @@ func TestWatch_ConfirmationSteps(t *testing.T) {
 		{Number: 20, Hash: "0xc"},
 	}
 	receipt := &pb.Receipt{BlockNumber: 17}
-	told := pb.TxEventKind_TX_EVENT_KIND_CONFIRMATIONS
+	kind := pb.TxEventKind_TX_EVENT_KIND_CONFIRMATIONS
 	for _, c := range []struct {
 		event *pb.TxEvent
 		want  string
 	}{
 		{
-			&pb.TxEvent{Kind: told, TxHash: "0x1", Receipt: receipt, Confirmations: refs[:1]},
+			&pb.TxEvent{Kind: kind, TxHash: "0x1", Receipt: receipt, Confirmations: refs[:1]},
 			"block 18 0xa",
 		},
 		{
 			&pb.TxEvent{
-				Kind: told, TxHash: "0x1", Receipt: receipt, Confirmations: refs, NewFork: true,
+				Kind: kind, TxHash: "0x1", Receipt: receipt, Confirmations: refs, NewFork: true,
 			},
 			"new fork, blocks 18 to 20 0xc",
 		},
@@ -189,8 +189,8 @@ func TestWatch_ConfirmationSteps(t *testing.T) {
 		},
 		{&pb.TxEvent{Kind: pb.TxEventKind_TX_EVENT_KIND_REPLACED, TxHash: "0x2"}, "0x2"},
 	} {
-		told := slices.DeleteFunc(stepDetails(c.event), func(d string) bool { return d == "" })
-		if got := strings.Join(told, ", "); got != c.want {
+		details := slices.DeleteFunc(stepDetails(c.event), func(d string) bool { return d == "" })
+		if got := strings.Join(details, ", "); got != c.want {
 			t.Errorf("%v is %q, want %q", c.event, got, c.want)
 		}
 	}

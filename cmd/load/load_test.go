@@ -87,19 +87,19 @@ func TestCreate(t *testing.T) {
 	for batch, calls := range map[int]int{0: 60, 1: 60, 20: 3} {
 		s := &taker{}
 		var mu sync.Mutex
-		told := 0
+		created := 0
 		done, err := Create(t.Context(), start(t, s), Plan{
 			Submitters: []string{
 				"a",
 				"b",
 			}, Callers: 4, Batch: batch, Count: 60, Prefix: "x",
-			Created: func(*pb.Tx) { mu.Lock(); told++; mu.Unlock() },
+			Created: func(*pb.Tx) { mu.Lock(); created++; mu.Unlock() },
 		})
 		if err != nil || done.Count != 60 || len(done.Latency) != calls || s.calls != calls ||
 			len(s.ids) != 60 ||
-			told != 60 {
+			created != 60 {
 			t.Errorf("batches of %d: %+v, %v: %d calls, %d ids, %d reported", batch, done, err,
-				s.calls, len(s.ids), told)
+				s.calls, len(s.ids), created)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestGuard(t *testing.T) {
 		"a stale token moves":       {moved(id, 6, true), "under token 6, the live token is 7"},
 		"a token to come moves":     {moved(id, 8, true), "under token 8, the live token is 7"},
 		"a move does not tell":      {moved(id, 7, false), "version 2 and 1 events"},
-		"an event without a move":   {told(id, 2, 7), "has no move"},
+		"an event without a move":   {eventOf(id, 2, 7), "has no move"},
 		"an event is changed":       {"UPDATE tx_event SET message = 'x'", "an event is changed"},
 		"a transaction is deleted":  {"DELETE FROM managed_tx", "a transaction is deleted"},
 		"a queued row with a token": {queued(other, 7), "is inserted as"},
@@ -83,7 +83,7 @@ func queued(id uuid.UUID, token int) string {
 		id,
 		1,
 		token,
-	) + told(id, 1, 0)
+	) + eventOf(id, 1, 0)
 }
 
 // moved is the move of a queued row to failed.
@@ -100,7 +100,7 @@ func moved(id uuid.UUID, token int, tell bool) string {
 	if !tell {
 		return move
 	}
-	return move + told(id, 2, token)
+	return move + eventOf(id, 2, token)
 }
 
 func gap(first, last, token int) string {
@@ -110,7 +110,7 @@ func gap(first, last, token int) string {
 		first, last, token)
 }
 
-func told(id uuid.UUID, seq, token int) string {
+func eventOf(id uuid.UUID, seq, token int) string {
 	return sql(
 		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
 		                      message, fencing_token)

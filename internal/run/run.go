@@ -253,8 +253,8 @@ func (g *Group) stop(s *service) error {
 	}
 	g.log.Debug("service stopped", "service", s.Name)
 	var cause *failure
-	told := errors.As(context.Cause(g.end), &cause) && cause.service == s && cause.verb == verbRun
-	if s.err == nil || told || errors.Is(s.err, context.Canceled) {
+	known := errors.As(context.Cause(g.end), &cause) && cause.service == s && cause.verb == verbRun
+	if s.err == nil || known || errors.Is(s.err, context.Canceled) {
 		return nil
 	}
 	return fmt.Errorf("run: stop %s: %w", s.Name, s.err)

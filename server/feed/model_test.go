@@ -23,7 +23,7 @@ type model struct {
 	nextXid   uint64
 	open      map[uint64][]store.EventInfo
 	committed []store.EventInfo
-	told      chan struct{}
+	written   chan struct{}
 	spared    int // reads that succeed
 	failures  int // later reads that fail
 	epoch     int64
@@ -35,12 +35,12 @@ func newModel() *model {
 	return &model{
 		nextXid: 100,
 		open:    map[uint64][]store.EventInfo{},
-		told:    make(chan struct{}, 1),
+		written: make(chan struct{}, 1),
 		epoch:   1, timeline: 5,
 	}
 }
 
-func (m *model) EventsWritten() <-chan struct{} { return m.told }
+func (m *model) EventsWritten() <-chan struct{} { return m.written }
 
 func (m *model) begin(events ...store.EventInfo) (xid uint64) {
 	xid = m.nextXid

@@ -168,13 +168,13 @@ func asRequestError(err error) error {
 
 // asConnect converts a status to an error of the transcoder.
 func asConnect(s *grpcstatus.Status) *connect.Error {
-	told := connect.NewError(connect.Code(s.Code()), errors.New(s.Message()))
+	converted := connect.NewError(connect.Code(s.Code()), errors.New(s.Message()))
 	for _, detail := range s.Proto().GetDetails() {
 		if d, err := connect.NewErrorDetail(detail); err == nil {
-			told.AddDetail(d)
+			converted.AddDetail(d)
 		}
 	}
-	return told
+	return converted
 }
 
 // toJSON writes a message on one line.

@@ -150,8 +150,8 @@ func (b *bench) fired(r *Rule) {
 // unknown wants an error that does not claim to know the outcome.
 func (b *bench) unknown(err error) {
 	b.t.Helper()
-	var told *pgconn.PgError
-	if err == nil || errors.As(err, &told) || pgconn.SafeToRetry(err) {
+	var pg *pgconn.PgError
+	if err == nil || errors.As(err, &pg) || pgconn.SafeToRetry(err) {
 		b.t.Errorf("the client was told %v (safe to retry: %v)", err, pgconn.SafeToRetry(err))
 	}
 }
@@ -166,8 +166,8 @@ func TestProxy_NoRule_PassesThrough(t *testing.T) {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	}
-	var told *pgconn.PgError
-	if err := b.insert(t.Context(), b.conn, 0); !errors.As(err, &told) || told.Code != "23505" {
+	var pg *pgconn.PgError
+	if err := b.insert(t.Context(), b.conn, 0); !errors.As(err, &pg) || pg.Code != "23505" {
 		t.Errorf("a duplicate: %v", err)
 	}
 	if n, err := b.conn.CopyFrom(t.Context(), pgx.Identifier{b.table}, []string{"id"},
@@ -313,12 +313,12 @@ func TestLoseReply_ErrorReply(t *testing.T) {
 				"perform pg_advisory_xact_lock($1); raise; end'")
 		b.exec(b.direct, "select pg_advisory_lock(7)")
 		b.On(Running("insert"), LoseReply)
-		told := make(chan error, 1)
+		result := make(chan error, 1)
 		go func() {
 			_, err := b.conn.PgConn().ExecParams(t.Context(),
 				"insert into "+b.table+" select "+b.table+"($1)", [][]byte{[]byte("7")}, nil, nil,
 				nil).Close()
-			told <- err
+			result <- err
 		}()
 		b.await("Execute is met", func() bool {
 			b.mu.Lock()
@@ -326,7 +326,7 @@ func TestLoseReply_ErrorReply(t *testing.T) {
 			return len(b.rules) == 0
 		})
 		b.exec(b.direct, "select pg_advisory_unlock(7)")
-		b.unknown(<-told)
+		b.unknown(<-result)
 	})
 }
 
