@@ -285,7 +285,7 @@ func TestAccountRead_StateChanged_Discarded(t *testing.T) {
 			Open:   []txn.Tx{tx},
 		}
 		a.account, a.suspicion = &txn.Account{}, &txn.Suspicion{}
-		a.apply(&txn.View{Now: time.Unix(2, 0)}, &c.change)
+		a.apply(&txn.View{Now: time.Unix(2, 0), Cursor: a.ledger.Cursor}, &c.change)
 		if a.account != nil != c.kept || a.suspicion != nil != c.kept {
 			t.Errorf("after %s: account %v, suspicion %v", name, a.account,
 				a.suspicion)
