@@ -114,8 +114,8 @@ func (c *call) payload() txn.Payload {
 
 func (c *call) request() string { return fmt.Sprintf("request-%d", c.plan.No) }
 
-// submit requests a transaction until a node accepts it: the same request id each time, another node
-// each time.
+// submit requests a transaction until a node accepts it: the same request id each time, another
+// node each time.
 func (w *World) submit(c *call, first int) {
 	if c.begun == 0 {
 		c.begun = w.now()
