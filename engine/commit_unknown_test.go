@@ -49,7 +49,7 @@ func TestCommit_RepliesLost_NewTokens(t *testing.T) {
 	}
 	if token := r.number("SELECT fencing_token FROM submitter_lease"); token <= losses {
 		t.Errorf(
-			"the fencing token is %d after %d losses: a commit of unknown disposition was not followed "+
+			"the fencing token is %d after %d losses: a commit of unknown outcome was not followed "+
 				"by a new token",
 			token, losses)
 	}

@@ -90,7 +90,7 @@ func TestReacquire_ManyUnknownOutcomes_FewStatements(t *testing.T) {
 	unknown := len(
 		log.find(t, "commit outcome unknown; reacquiring lease"))
 	t.Logf(
-		"%d commits of unknown disposition; all was sent %s later, after %d bulk and %d single "+
+		"%d commits of unknown outcome; all was sent %s later, after %d bulk and %d single "+
 			"acquisitions",
 		unknown, time.Since(began).Round(time.Millisecond), together.Load(), oneByOne.Load())
 	if unknown < 100 {
