@@ -37,7 +37,8 @@ func (n *node) deploy(t *testing.T, c *testChain) common.Address {
 	return crypto.CreateAddress(from, nonce)
 }
 
-// create asks until it is accepted; the request id makes that safe.
+// create requests a transaction until it is accepted, also while the node has no room for further
+// calls of one address. The request id makes that safe.
 func (n *node) create(t *testing.T, submitter, request string,
 	p *fencepostv1.Payload) *fencepostv1.Tx {
 	t.Helper()
@@ -47,8 +48,9 @@ func (n *node) create(t *testing.T, submitter, request string,
 		defer cancel()
 		answer, err := n.CreateTx(ctx,
 			&fencepostv1.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: p})
-		if code := status.Code(err); err != nil && code != codes.Unavailable &&
-			code != codes.DeadlineExceeded {
+		switch code := status.Code(err); code {
+		case codes.OK, codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted:
+		default:
 			t.Errorf("CreateTx %s/%s: %v", submitter, request, err)
 			return nil
 		}
