@@ -264,6 +264,8 @@ var changeParts = map[string]string{
 	"Init": "cursor init", "Take": "allocation", "Writes": "included", "Protect": "protect",
 	"Unprotect": "end of protect", "Status": "pause", "StatusReason": "pause by itself",
 	"Commands": "change of a policy",
+	// a fail-over is settled in the commit that makes the first nonce since then final
+	"Compared": "final",
 }
 
 // TestFence_EveryCommitKindCovered compares the cases with all parts of a change, all events and
