@@ -49,7 +49,8 @@ func TestCommit_RepliesLost_NewTokens(t *testing.T) {
 	}
 	if token := r.number("SELECT fencing_token FROM submitter_lease"); token <= losses {
 		t.Errorf(
-			"the fencing token is %d after %d losses: a commit of unknown outcome was not followed "+
+			"the fencing token is %d after %d losses: a commit of unknown outcome was not "+
+				"followed "+
 				"by a new token",
 			token, losses)
 	}

@@ -425,7 +425,8 @@ func TestState_Reorg_Reverted(t *testing.T) {
 				c.Mine(rapid.IntRange(1, 3).Draw(rt, "blocks"))
 			case 3:
 				depth := rapid.IntRange(1, 3).Draw(rt, "depth")
-				disposition := rapid.SampledFrom([]Disposition{Keep, Return, Drop}).Draw(rt, "disposition")
+				disposition := rapid.SampledFrom([]Disposition{Keep, Return, Drop}).Draw(rt,
+					"disposition")
 				if int(c.head().Number) >= depth {
 					if err := c.Reorg(depth, disposition); err != nil {
 						rt.Fatal(err)

@@ -33,7 +33,8 @@ func (c *Chain) Reorg(depth int, disposition Disposition) error {
 
 func (c *Chain) reorg(depth int, disposition Disposition) error {
 	if disposition != Keep && disposition != Return && disposition != Drop {
-		return fmt.Errorf("unknown disposition %q; use %q, %q or %q", disposition, Keep, Return, Drop)
+		return fmt.Errorf("unknown disposition %q; use %q, %q or %q", disposition, Keep, Return,
+			Drop)
 	}
 	removed, err := c.newest(depth)
 	if err != nil {
