@@ -22,7 +22,7 @@ import (
 // does not depend on the number of submitters.
 func TestOwnership_NodesChange_OnlyTheirShareMoves(t *testing.T) {
 	t.Parallel()
-	const submitters, lease = 2000, 3 * time.Second
+	const submitters, lease = 2000, 6 * time.Second
 	c := newCluster(t, submitters, lease)
 	c.together(
 		submitters,
@@ -204,7 +204,6 @@ func TestStop_Submitters_TakenOverAtOnce(t *testing.T) {
 				lease      = 6 * time.Second
 			)
 			c := newCluster(t, submitters, lease)
-			c.mine(20 * time.Millisecond)
 			in := func(o *Options) {
 				o.Mode = mode
 				o.RenewInterval = lease / 3
@@ -223,6 +222,8 @@ func TestStop_Submitters_TakenOverAtOnce(t *testing.T) {
 				}
 				return nil
 			})
+			// Not before: nobody acquires a submitter whose transactions are final.
+			c.mine(20 * time.Millisecond)
 			for i := range nodes {
 				fresh := c.start(fmt.Sprint("new-", i), in)
 				began := time.Now()
