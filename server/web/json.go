@@ -11,10 +11,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/fencepost/fencepost/internal/typo"
 	"github.com/fencepost/fencepost/server/contract"
@@ -25,7 +23,7 @@ import (
 // wrong type, which protojson does not. Above all, protojson accepts hex as base64 and drops the
 // remaining bits, so other call data would be sent than the client intended.
 //
-// All other mistakes are left to protojson. Its depth is bounded by the depth of the contract.
+// Protojson alone decides which values fit. Its depth is bounded by the depth of the contract.
 func checkJSON(text []byte, of protoreflect.MessageDescriptor) error {
 	r := newJSONReader(text)
 	return r.refusal(r.message(of, ""))
@@ -48,6 +46,9 @@ func newJSONReader(text []byte) jsonReader {
 	r.UseNumber()
 	return r
 }
+
+// separators are what may precede a value.
+const separators = " \t\r\n,:"
 
 // errMalformed ends the walk at malformed JSON, which protojson reports.
 var errMalformed = errors.New("server: malformed JSON")
@@ -154,8 +155,8 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 
 // item reads a value of a list or a map, which must not be null.
 func (r jsonReader) item(field protoreflect.FieldDescriptor, path string) error {
-	if next := bytes.TrimLeft(r.text[r.InputOffset():], " \t\r\n,:"); bytes.HasPrefix(next,
-		[]byte("null")) {
+	if next := bytes.TrimLeft(r.text[r.InputOffset():],
+		separators); bytes.HasPrefix(next, []byte("null")) {
 		return status.InvalidField(path, "must not be null; set a value, or omit it")
 	}
 	return r.value(field, path)
@@ -166,6 +167,7 @@ func (r jsonReader) value(field protoreflect.FieldDescriptor, path string) error
 		of.ParentFile().Package() != "google.protobuf" { // times and masks are strings in JSON
 		return r.message(of, path)
 	}
+	before := r.InputOffset()
 	token, err := r.Token()
 	switch {
 	case err != nil:
@@ -177,7 +179,7 @@ func (r jsonReader) value(field protoreflect.FieldDescriptor, path string) error
 	switch {
 	case field.Kind() == protoreflect.BytesKind && isText:
 		return checkBase64(text, path)
-	case fits(field, token):
+	case fits(field, bytes.TrimLeft(r.text[before:r.InputOffset()], separators)):
 		return nil
 	case field.Enum() != nil:
 		return noSuchName(path, field)
@@ -185,53 +187,14 @@ func (r jsonReader) value(field protoreflect.FieldDescriptor, path string) error
 	return status.InvalidField(path, "%s", wanted(field))
 }
 
-// fits reports whether a scalar is a value of a field.
-func fits(field protoreflect.FieldDescriptor, token json.Token) bool {
-	text, isText := token.(string)
-	number, isNumber := token.(json.Number)
-	_, isTruth := token.(bool)
-	switch {
-	case field.Enum() != nil && isText:
-		return field.Enum().Values().ByName(protoreflect.Name(text)) != nil
-	case field.Kind() == protoreflect.StringKind:
-		return isText
-	case field.Kind() == protoreflect.BoolKind:
-		return isTruth
-	case !isText && !isNumber:
-		return false
+// fits reports whether protojson accepts a scalar as the only value of a field.
+func fits(field protoreflect.FieldDescriptor, scalar []byte) bool {
+	form := `{%q:%s}`
+	if field.IsList() {
+		form = `{%q:[%s]}`
 	}
-	into := readable(field)
-	if into == nil {
-		return true // left to protojson
-	}
-	written := []byte(number)
-	if isText {
-		written, _ = json.Marshal(text) // strings can always be marshalled
-	}
-	return protojson.Unmarshal(written, into) == nil
-}
-
-// readable returns a message with the JSON form of a field, so that this check accepts exactly the
-// values of protojson: a number may be in quotes, or 2e4.
-func readable(field protoreflect.FieldDescriptor) proto.Message {
-	switch field.Kind() {
-	case protoreflect.Int32Kind, protoreflect.EnumKind:
-		return &wrapperspb.Int32Value{}
-	case protoreflect.Int64Kind:
-		return &wrapperspb.Int64Value{}
-	case protoreflect.Uint32Kind:
-		return &wrapperspb.UInt32Value{}
-	case protoreflect.Uint64Kind:
-		return &wrapperspb.UInt64Value{}
-	case protoreflect.BytesKind:
-		return &wrapperspb.BytesValue{}
-	case protoreflect.MessageKind:
-		kind, err := protoregistry.GlobalTypes.FindMessageByName(field.Message().FullName())
-		if err == nil {
-			return kind.New().Interface()
-		}
-	}
-	return nil
+	return protojson.Unmarshal(fmt.Appendf(nil, form, field.JSONName(), scalar),
+		dynamicpb.NewMessage(field.ContainingMessage())) == nil
 }
 
 // wanted describes the values of a field.
