@@ -528,7 +528,7 @@ func TestFloorsFade(t *testing.T) {
 	}
 	f.Learn(begin.Add(3*floorHold/2), offered(t, 600, 100), asks(0, 500), txn.Wei{})
 	if got := at(2*floorHold - 1); got != "500 400" {
-		t.Errorf("told again: %s", got)
+		t.Errorf("not forgotten: %s", got)
 	}
 }
 

@@ -605,7 +605,7 @@ func TestAccount_PrunedState_NoState(t *testing.T) {
 	if _, err := dial(t, nil, n.url()).Account(t.Context(), common.Address{1}, 256); errors.Is(err,
 		txn.ErrNoState) ||
 		!errors.Is(err, txn.ErrUnavailable) {
-		t.Errorf("nothing is told: %v", err)
+		t.Errorf("no latest block: %v", err)
 	}
 	newest = nil
 	both := dial(t, nil, n.url(), archive.url())

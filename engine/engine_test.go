@@ -75,8 +75,8 @@ func (r *harness) checkLedger() {
 			"(PARTITION BY submitter_id ORDER BY queue_seq) AS before FROM managed_tx WHERE " +
 			"nonce IS NOT NULL) q WHERE nonce <= before",
 		"events with gaps": "SELECT count(*) FROM (SELECT t.version, (SELECT count(*) " +
-			"FROM tx_event e WHERE e.tx_id = t.tx_id AND e.seq BETWEEN 1 AND t.version) AS told " +
-			"FROM managed_tx t) q WHERE told <> version",
+			"FROM tx_event e WHERE e.tx_id = t.tx_id AND e.seq BETWEEN 1 AND t.version) AS kept " +
+			"FROM managed_tx t) q WHERE kept <> version",
 		"more than one attempt": "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt GROUP " +
 			"BY tx_id HAVING count(*) > 1) q",
 		"receipt of an unknown attempt": "SELECT count(*) FROM managed_tx t WHERE " +

@@ -30,7 +30,7 @@ func TestStop_DatabaseFails_NoError(t *testing.T) {
 				t.Errorf("the stop returned %v", a.err)
 			}
 			if lines := log.find(t, message); len(lines) != 1 || lines[0]["level"] != "WARN" {
-				t.Errorf("told: %v", lines)
+				t.Errorf("logged: %v", lines)
 			}
 		})
 	}

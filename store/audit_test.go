@@ -127,7 +127,7 @@ func TestAudit_BrokenLaw_Reported(t *testing.T) {
 			"event_numbers/*/5/4/1/5", 3},
 		{"the first event lost", "DELETE FROM tx_event WHERE seq = 1 AND tx_id = " + tx(2), "L8",
 			"event_numbers/*/5/4/2/5", 3},
-		{"a move untold", "UPDATE managed_tx SET version = 6, state = 'STUCK', executed = " +
+		{"no move event", "UPDATE managed_tx SET version = 6, state = 'STUCK', executed = " +
 			"'UNKNOWN', terminal_at = NULL WHERE nonce = 2", "L8",
 			"last_event/*/STUCK/UNKNOWN/CONFIRMED/SUCCESS", 3},
 		{"another end", "UPDATE managed_tx SET state = 'FAILED_FINAL', executed = 'REVERTED' " +
@@ -151,9 +151,9 @@ func TestAudit_BrokenLaw_Reported(t *testing.T) {
 			"L10", "requeue_events/*/1/0", 0},
 		{"a nonce given up unrecorded", "UPDATE nonce_gap SET tx_id = NULL WHERE first_nonce = 6",
 			"L10", "requeue_gaps/*/1/0", 0},
-		{"a queued transaction untold", "DELETE FROM tx_event WHERE tx_id = (SELECT tx_id FROM " +
+		{"no first event", "DELETE FROM tx_event WHERE tx_id = (SELECT tx_id FROM " +
 			"managed_tx WHERE request_id = 'waits')", "L8", "event_numbers/*/1/0/0/0", 0},
-		{"a cancelled transaction untold", "DELETE FROM tx_event WHERE seq = 2 AND tx_id = " +
+		{"no cancel event", "DELETE FROM tx_event WHERE seq = 2 AND tx_id = " +
 			"(SELECT tx_id FROM managed_tx WHERE request_id = 'gone')", "L8",
 			"event_numbers/*/2/1/1/1", 8},
 	} {

@@ -154,7 +154,7 @@ func TestSchedule(t *testing.T) {
 		t.Fatalf("due in %v: %+v", wait, got)
 	}
 	if events, err := s.EventsOfTx(k.ctx, tx.ID, 0, 10); err != nil || len(events) != 1 {
-		t.Fatalf("a schedule told events: %+v %v", events, err)
+		t.Fatalf("a schedule wrote events: %+v %v", events, err)
 	}
 }
 

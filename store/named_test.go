@@ -83,7 +83,7 @@ func TestTxs_NamedIDs(t *testing.T) {
 	versions, err := s.TxVersions(k.ctx, append([]txn.TxID{gone}, named...))
 	if k.must(err); len(versions) != 3 || versions[ids[1]] != (TxVersion{2, txn.Cancelled}) ||
 		versions[ids[0]] != (TxVersion{1, txn.Queued}) {
-		t.Errorf("standings: %v", versions)
+		t.Errorf("versions: %v", versions)
 	}
 }
 
@@ -128,8 +128,8 @@ func TestTxs_NamedIDs_PlanUsesKeys(t *testing.T) {
 				Before: p.Before, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes})
 			return len(rows), err
 		},
-		"the standings": func(q *db.Queries) (int, error) {
-			rows, err := q.Standings(k.ctx, db.StandingsParams{SubmitterIds: of, TxIds: named})
+		"the versions": func(q *db.Queries) (int, error) {
+			rows, err := q.TxVersions(k.ctx, db.TxVersionsParams{SubmitterIds: of, TxIds: named})
 			return len(rows), err
 		},
 	} {
@@ -159,9 +159,9 @@ func TestTxs_NamedIDs_FirstPlanUsesKeys(t *testing.T) {
 			_, err := q.ListTxsByID(k.ctx, db.ListTxsByIDParams{MaxRows: 1})
 			return err
 		},
-		"the standings": func(q *db.Queries) error {
+		"the versions": func(q *db.Queries) error {
 			_,
-				err := q.Standings(k.ctx, db.StandingsParams{})
+				err := q.TxVersions(k.ctx, db.TxVersionsParams{})
 			return err
 		},
 	} {

@@ -92,7 +92,7 @@ type QueueCounts struct {
 
 // QueueCounts counts over these submitters with one query, for metrics.
 func (s *Store) QueueCounts(ctx context.Context, ids []txn.SubmitterID) (QueueCounts, error) {
-	r, err := s.own().Census(ctx, plain(ids))
+	r, err := s.own().QueueCounts(ctx, plain(ids))
 	if err != nil {
 		return QueueCounts{}, s.failed(ctx, fmt.Sprintf("count over %d submitters", len(ids)), err)
 	}

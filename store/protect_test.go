@@ -514,7 +514,7 @@ func TestWaitingAndQueueCounts(t *testing.T) {
 	got.OldestQueued = 0
 	want := QueueCounts{Queued: 1, InFlight: 1, Stuck: 1, Protected: 1, Paused: 1, Owned: 1}
 	if got != want {
-		t.Fatalf("census %+v, want %+v", got, want)
+		t.Fatalf("counts %+v, want %+v", got, want)
 	}
 	for _, poor := range []txn.Tx{queued, tx} { // whether it waits for its nonce, or has one
 		w := txn.Write{Tx: poor.ID, Version: poor.Version, From: poor.State, Next: poor.Status}

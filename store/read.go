@@ -30,7 +30,7 @@ func (s *Store) Tx(ctx context.Context, id txn.TxID) (TxInfo, error) {
 // transactions that do not exist.
 func (s *Store) TxVersions(ctx context.Context, ids []txn.TxID) (map[txn.TxID]TxVersion, error) {
 	of, named := keys(ids)
-	rows, err := s.read().Standings(ctx, db.StandingsParams{SubmitterIds: of, TxIds: named})
+	rows, err := s.read().TxVersions(ctx, db.TxVersionsParams{SubmitterIds: of, TxIds: named})
 	if err != nil {
 		return nil, s.failed(ctx, fmt.Sprintf("read how far %d transactions have come", len(ids)),
 			err)

@@ -28,12 +28,12 @@ func TestFloor_Learned(t *testing.T) {
 		return q.Fees
 	}
 	if fees := offer(); !fees.Tip.Lt(&c.o.MinTip) {
-		t.Fatalf("%+v before anybody has told the floor", fees)
+		t.Fatalf("%+v before a node reported its floor", fees)
 	}
 	c.mustSend(t, c.priced(t, 0, 0, offer()), txn.Underpriced)
 	fees := offer()
 	if fees.Tip != gweis(25) {
-		t.Errorf("%+v after the floor was told", fees)
+		t.Errorf("%+v after a node reported its floor", fees)
 	}
 	c.mustSend(t, c.priced(t, 0, 0, fees), txn.Accepted)
 	draft.MaxFee = gweis(24)

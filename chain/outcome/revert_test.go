@@ -154,7 +154,7 @@ func TestReason(t *testing.T) {
 	}
 	for _, short := range [][]byte{nil, {1, 2, 3}} {
 		if got, ok := known.Reason(short); ok {
-			t.Errorf("%v is told as %q", short, got)
+			t.Errorf("%v is decoded as %q", short, got)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestGuard(t *testing.T) {
 		"an event is changed":       {"UPDATE tx_event SET message = 'x'", "an event is changed"},
 		"a transaction is deleted":  {"DELETE FROM managed_tx", "a transaction is deleted"},
 		"a queued row with a token": {queued(other, 7), "is inserted as"},
-		"a queued row untold": {strings.SplitN(queued(other, 0), ";", 2)[0],
+		"a queued row without an event": {strings.SplitN(queued(other, 0), ";", 2)[0],
 			"version 1 and 0 events"},
 		"a cursor moves": {"UPDATE submitter_nonce_cursor SET next_nonce = 1, " +
 			"fencing_token = 6", "under token 6"},

@@ -162,7 +162,7 @@ SELECT sqlc.embed(t), m.submitter_name,
 
 -- ListTxsByID is ListTxs for the given transactions. Each is looked up separately: the planner may
 -- turn a join into a walk along all transactions when it takes the ledger for empty. The same is
--- true of Standings.
+-- true of TxVersions.
 -- name: ListTxsByID :many
 WITH page AS MATERIALIZED (
     SELECT q.submitter_id, q.tx_id, q.at, q.bytes
@@ -196,8 +196,8 @@ SELECT sqlc.embed(t), s.name AS submitter_name,
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.tx_id DESC;
 
--- Standings returns the version and state of the given transactions.
--- name: Standings :many
+-- TxVersions returns the version and state of the given transactions.
+-- name: TxVersions :many
 SELECT t.tx_id, t.version, t.state
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@tx_ids::UUID[]) AS tx_id) k
  CROSS JOIN LATERAL (
@@ -247,11 +247,11 @@ SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
  ORDER BY g.first_nonce
  LIMIT @max_rows::INT;
 
--- Census counts over the given submitters, for metrics; but it counts the protected ones of the
--- whole ledger, because submitters without an owner wait for a decision too, and no other node
--- reports them. That reads all cursors, one row per account. Queued transactions are counted in
--- their index. Their oldest, and whether they are unfunded, come from the heads of the queues.
--- name: Census :one
+-- QueueCounts counts over the given submitters, for metrics. But it counts the protected ones of the
+-- whole ledger: submitters without an owner wait for a decision too, and no other node reports
+-- them. That reads all cursors, one row per account. Queued transactions are counted in their
+-- index. Their oldest, and whether they are unfunded, come from the heads of the queues.
+-- name: QueueCounts :one
 SELECT coalesce(sum(q.queued), 0)::BIGINT                               AS queued,
        coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
        coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,

@@ -45,7 +45,7 @@ func TestHoldReply(t *testing.T) {
 			}
 			select {
 			case err := <-result:
-				t.Fatalf("the client was told %v", err)
+				t.Fatalf("the client received %v", err)
 			default:
 			}
 			if settled(hold) {
@@ -84,7 +84,7 @@ func TestSettled(t *testing.T) {
 			end(b, hold)
 			b.settles(hold)
 			if err := <-result; (err == nil) != (name == "answered") {
-				t.Errorf("the client was told %v", err)
+				t.Errorf("the client received %v", err)
 			}
 		})
 	}

@@ -152,7 +152,7 @@ func (b *bench) unknown(err error) {
 	b.t.Helper()
 	var pg *pgconn.PgError
 	if err == nil || errors.As(err, &pg) || pgconn.SafeToRetry(err) {
-		b.t.Errorf("the client was told %v (safe to retry: %v)", err, pgconn.SafeToRetry(err))
+		b.t.Errorf("the client received %v (safe to retry: %v)", err, pgconn.SafeToRetry(err))
 	}
 }
 

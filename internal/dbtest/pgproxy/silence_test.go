@@ -44,7 +44,7 @@ func TestHoldAfter(t *testing.T) {
 		_, err := b.conn.Exec(ctx, "select pg_sleep(0.1), repeat('x', 100000) from "+b.table+
 			" a, generate_series(1, 5) where id = $1 for update of a", 0)
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the client was told %v", err)
+			t.Errorf("the client received %v", err)
 		}
 		b.fired(hold)
 		b.conn.PgConn().Conn().Close() // at once: Close itself waits for the server's goodbye

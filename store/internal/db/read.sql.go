@@ -175,67 +175,6 @@ func (q *Queries) Blocking(ctx context.Context, submitterID int32) (ManagedTx, e
 	return i, err
 }
 
-const census = `-- name: Census :one
-SELECT coalesce(sum(q.queued), 0)::BIGINT                               AS queued,
-       coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
-       coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
-       (SELECT count(*) FROM submitter_nonce_cursor n
-         WHERE n.protect_reason IS NOT NULL)::BIGINT                    AS protected,
-       count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT              AS paused,
-       count(*) FILTER (WHERE q.unfunded OR f.unfunded)::BIGINT         AS unfunded,
-       count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT AS owned,
-       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - min(q.oldest)) * 1000),
-                0)::BIGINT                                              AS oldest_ms
-  FROM submitter s
-  JOIN submitter_lease l ON l.submitter_id = s.submitter_id
- CROSS JOIN LATERAL (
-       SELECT (SELECT count(*) FROM managed_tx t
-                WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL
-                  AND t.terminal_at IS NULL) AS queued,
-              min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
-         FROM (SELECT t.created_at, t.sub_state FROM managed_tx t
-                WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
-                ORDER BY t.queue_seq LIMIT 8) h) q
- CROSS JOIN LATERAL (
-       SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,
-              bool_or(t.sub_state = 'UNFUNDED') AS unfunded
-         FROM managed_tx t
-        WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
-          AND t.terminal_at IS NULL) f
- WHERE s.submitter_id = ANY($1::INT[])
-`
-
-type CensusRow struct {
-	Queued    int64
-	InFlight  int64
-	Stuck     int64
-	Protected int64
-	Paused    int64
-	Unfunded  int64
-	Owned     int64
-	OldestMs  int64
-}
-
-// Census counts over the given submitters, for metrics; but it counts the protected ones of the
-// whole ledger, because submitters without an owner wait for a decision too, and no other node
-// reports them. That reads all cursors, one row per account. Queued transactions are counted in
-// their index. Their oldest, and whether they are unfunded, come from the heads of the queues.
-func (q *Queries) Census(ctx context.Context, submitterIds []int32) (CensusRow, error) {
-	row := q.db.QueryRow(ctx, census, submitterIds)
-	var i CensusRow
-	err := row.Scan(
-		&i.Queued,
-		&i.InFlight,
-		&i.Stuck,
-		&i.Protected,
-		&i.Paused,
-		&i.Unfunded,
-		&i.Owned,
-		&i.OldestMs,
-	)
-	return i, err
-}
-
 const gaps = `-- name: Gaps :many
 SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
   FROM nonce_gap g
@@ -645,7 +584,7 @@ type ListTxsByIDRow struct {
 
 // ListTxsByID is ListTxs for the given transactions. Each is looked up separately: the planner may
 // turn a join into a walk along all transactions when it takes the ledger for empty. The same is
-// true of Standings.
+// true of TxVersions.
 func (q *Queries) ListTxsByID(ctx context.Context, arg ListTxsByIDParams) ([]ListTxsByIDRow, error) {
 	rows, err := q.db.Query(ctx, listTxsByID,
 		arg.MaxBytes,
@@ -873,6 +812,67 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 	return items, nil
 }
 
+const queueCounts = `-- name: QueueCounts :one
+SELECT coalesce(sum(q.queued), 0)::BIGINT                               AS queued,
+       coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
+       coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
+       (SELECT count(*) FROM submitter_nonce_cursor n
+         WHERE n.protect_reason IS NOT NULL)::BIGINT                    AS protected,
+       count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT              AS paused,
+       count(*) FILTER (WHERE q.unfunded OR f.unfunded)::BIGINT         AS unfunded,
+       count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT AS owned,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - min(q.oldest)) * 1000),
+                0)::BIGINT                                              AS oldest_ms
+  FROM submitter s
+  JOIN submitter_lease l ON l.submitter_id = s.submitter_id
+ CROSS JOIN LATERAL (
+       SELECT (SELECT count(*) FROM managed_tx t
+                WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL
+                  AND t.terminal_at IS NULL) AS queued,
+              min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
+         FROM (SELECT t.created_at, t.sub_state FROM managed_tx t
+                WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                ORDER BY t.queue_seq LIMIT 8) h) q
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,
+              bool_or(t.sub_state = 'UNFUNDED') AS unfunded
+         FROM managed_tx t
+        WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
+          AND t.terminal_at IS NULL) f
+ WHERE s.submitter_id = ANY($1::INT[])
+`
+
+type QueueCountsRow struct {
+	Queued    int64
+	InFlight  int64
+	Stuck     int64
+	Protected int64
+	Paused    int64
+	Unfunded  int64
+	Owned     int64
+	OldestMs  int64
+}
+
+// QueueCounts counts over the given submitters, for metrics. But it counts the protected ones of the
+// whole ledger: submitters without an owner wait for a decision too, and no other node reports
+// them. That reads all cursors, one row per account. Queued transactions are counted in their
+// index. Their oldest, and whether they are unfunded, come from the heads of the queues.
+func (q *Queries) QueueCounts(ctx context.Context, submitterIds []int32) (QueueCountsRow, error) {
+	row := q.db.QueryRow(ctx, queueCounts, submitterIds)
+	var i QueueCountsRow
+	err := row.Scan(
+		&i.Queued,
+		&i.InFlight,
+		&i.Stuck,
+		&i.Protected,
+		&i.Paused,
+		&i.Unfunded,
+		&i.Owned,
+		&i.OldestMs,
+	)
+	return i, err
+}
+
 const queueDepths = `-- name: QueueDepths :many
 SELECT w.submitter_id::INT AS submitter_id,
        (SELECT count(*)
@@ -997,48 +997,6 @@ func (q *Queries) QueueSeq(ctx context.Context, arg QueueSeqParams) (int64, erro
 	return queue_seq, err
 }
 
-const standings = `-- name: Standings :many
-SELECT t.tx_id, t.version, t.state
-  FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
- CROSS JOIN LATERAL (
-       SELECT n.tx_id, n.version, n.state FROM managed_tx n
-        WHERE n.submitter_id = k.submitter_id AND n.tx_id = k.tx_id
-          AND (n.submitter_id, n.tx_id) >= (k.submitter_id, k.tx_id)
-       OFFSET 0) t
-`
-
-type StandingsParams struct {
-	SubmitterIds []int32
-	TxIds        []uuid.UUID
-}
-
-type StandingsRow struct {
-	TxID    uuid.UUID
-	Version int64
-	State   string
-}
-
-// Standings returns the version and state of the given transactions.
-func (q *Queries) Standings(ctx context.Context, arg StandingsParams) ([]StandingsRow, error) {
-	rows, err := q.db.Query(ctx, standings, arg.SubmitterIds, arg.TxIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []StandingsRow
-	for rows.Next() {
-		var i StandingsRow
-		if err := rows.Scan(&i.TxID, &i.Version, &i.State); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const txByID = `-- name: TxByID :one
 
 SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, s.name AS submitter_name,
@@ -1124,6 +1082,48 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 		&i.ReceiptKind,
 	)
 	return i, err
+}
+
+const txVersions = `-- name: TxVersions :many
+SELECT t.tx_id, t.version, t.state
+  FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
+ CROSS JOIN LATERAL (
+       SELECT n.tx_id, n.version, n.state FROM managed_tx n
+        WHERE n.submitter_id = k.submitter_id AND n.tx_id = k.tx_id
+          AND (n.submitter_id, n.tx_id) >= (k.submitter_id, k.tx_id)
+       OFFSET 0) t
+`
+
+type TxVersionsParams struct {
+	SubmitterIds []int32
+	TxIds        []uuid.UUID
+}
+
+type TxVersionsRow struct {
+	TxID    uuid.UUID
+	Version int64
+	State   string
+}
+
+// TxVersions returns the version and state of the given transactions.
+func (q *Queries) TxVersions(ctx context.Context, arg TxVersionsParams) ([]TxVersionsRow, error) {
+	rows, err := q.db.Query(ctx, txVersions, arg.SubmitterIds, arg.TxIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TxVersionsRow
+	for rows.Next() {
+		var i TxVersionsRow
+		if err := rows.Scan(&i.TxID, &i.Version, &i.State); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const txsByRequest = `-- name: TxsByRequest :many

@@ -207,7 +207,7 @@ class ClientTest {
     }
 
     /** Reads a watch up to a number of messages. */
-    private static void told(Watch watch, int most, List<String> all) {
+    private static void receive(Watch watch, int most, List<String> all) {
         while (all.size() < most && watch.hasNext()) {
             WatchTxResponse m = watch.next();
             all.add(
@@ -233,7 +233,7 @@ class ClientTest {
         try (FencepostClient client = scripted(new Options().heartbeat(Duration.ofMillis(200)));
                 Watch watch = watch(client, what)) {
             List<String> all = new ArrayList<>();
-            told(watch, want.split(";").length, all);
+            receive(watch, want.split(";").length, all);
             assertEquals(want, String.join(";", all));
         }
     }
@@ -249,7 +249,7 @@ class ClientTest {
         try (FencepostClient client = scripted(new Options());
                 Watch watch = client.watch(request)) {
             List<String> all = new ArrayList<>();
-            told(watch, 100, all);
+            receive(watch, 100, all);
             assertEquals("done as of 5;on as of 1;heartbeat;on 2;on 3", String.join(";", all));
         }
     }
@@ -265,7 +265,7 @@ class ClientTest {
                 Watch watch = watch(client, what)) {
             List<String> all = new ArrayList<>();
             FencepostException e =
-                    assertThrows(FencepostException.class, () -> told(watch, 10, all));
+                    assertThrows(FencepostException.class, () -> receive(watch, 10, all));
             assertEquals(ErrorReason.valueOf("ERROR_REASON_" + reason), e.reason());
             assertEquals(events, all.size());
             assertFalse(watch.hasNext());
@@ -332,9 +332,9 @@ class ClientTest {
 
     static Map<String, Consumer<FencepostClient>> underWay() {
         return Map.of(
-                "watch", client -> told(watch(client, "shut/silent"), 10, new ArrayList<>()),
+                "watch", client -> receive(watch(client, "shut/silent"), 10, new ArrayList<>()),
                 "watch in a wait",
-                        client -> told(watch(client, "shut/down"), 10, new ArrayList<>()),
+                        client -> receive(watch(client, "shut/down"), 10, new ArrayList<>()),
                 "call", client -> create(client, "shut/slow"),
                 "call in a wait", client -> create(client, "shut/later"),
                 "call of a future",
