@@ -247,8 +247,8 @@ SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
  ORDER BY g.first_nonce
  LIMIT @max_rows::INT;
 
--- QueueCounts counts over the given submitters, for metrics. But it counts the protected ones of the
--- whole ledger: submitters without an owner wait for a decision too, and no other node reports
+-- QueueCounts counts over the given submitters, for metrics. But it counts the protected ones of
+-- the whole ledger: submitters without an owner wait for a decision too, and no other node reports
 -- them. That reads all cursors, one row per account. Queued transactions are counted in their
 -- index. Their oldest, and whether they are unfunded, come from the heads of the queues.
 -- name: QueueCounts :one

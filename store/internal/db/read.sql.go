@@ -853,8 +853,8 @@ type QueueCountsRow struct {
 	OldestMs  int64
 }
 
-// QueueCounts counts over the given submitters, for metrics. But it counts the protected ones of the
-// whole ledger: submitters without an owner wait for a decision too, and no other node reports
+// QueueCounts counts over the given submitters, for metrics. But it counts the protected ones of
+// the whole ledger: submitters without an owner wait for a decision too, and no other node reports
 // them. That reads all cursors, one row per account. Queued transactions are counted in their
 // index. Their oldest, and whether they are unfunded, come from the heads of the queues.
 func (q *Queries) QueueCounts(ctx context.Context, submitterIds []int32) (QueueCountsRow, error) {
