@@ -378,6 +378,36 @@ func TestLease_ClockSetBack_LastsItsDuration(t *testing.T) {
 	})
 }
 
+// TestLease_LockedHeartbeat_CapDoesNotWait locks one heartbeat: calls that wait for each other's
+// rows could deadlock.
+func TestLease_LockedHeartbeat_CapDoesNotWait(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	for _, node := range []string{"b", "c"} {
+		_, err := k.open(node).Heartbeat(k.ctx, []txn.ChainID{31337}, true)
+		k.must(err)
+	}
+	k.exec("UPDATE node SET expires_at = expires_at + INTERVAL '1 hour'")
+	holder, err := k.session().Begin(k.ctx)
+	k.must(err)
+	defer func() { _ = holder.Rollback(context.Background()) }()
+	_, err = holder.Exec(k.ctx,
+		"UPDATE node SET accepting = FALSE WHERE node_id LIKE 'b%'")
+	k.must(err)
+	k.must(s.capLeases(k.ctx))
+	const far = "SELECT count(*) FROM node WHERE expires_at > clock_timestamp() + lasts"
+	if n := value[int](k, far); n != 1 {
+		t.Errorf("%d heartbeats are too long, want only the locked one", n)
+	}
+	k.must(holder.Rollback(k.ctx))
+	s.cappedAt.Store(0)
+	k.must(s.capLeases(k.ctx))
+	if n := value[int](k, far); n != 0 {
+		t.Errorf("%d heartbeats are still too long", n)
+	}
+}
+
 // TestLease_LongerDuration_NotCapped has nodes with different durations.
 func TestLease_LongerDuration_NotCapped(t *testing.T) {
 	t.Parallel()

@@ -79,7 +79,8 @@ func (p *program) configCheckCommand() *cobra.Command {
 		Args:  arguments(),
 		Long: `Check the configuration and the files it names, and report all problems: invalid
 certificates and tokens, keys that the password does not open, submitters without a key, unreadable
-ABIs. A node does not start with any of these.
+ABIs. A node does not start with any of these. Insecure settings, and grpc.max_connections above the
+open file limit of this process, are logged as warnings.
 
 Database, chains and ports are not checked.`,
 		Example: "  fencepost config check --config fencepost.yaml",

@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,4 +41,20 @@ func TestReference_DescribesEveryKey(t *testing.T) {
 		}
 	}
 	walk("", entries(schema()))
+}
+
+func TestOtherNames_EachHasKeysOrReason(t *testing.T) {
+	t.Parallel()
+	known, seen := paths("", entries(schema())), map[string]bool{}
+	for _, o := range otherNames() {
+		if seen[o.name] || len(o.keys) == 0 && o.why == "" {
+			t.Errorf("%s is listed twice, or has neither a key nor a reason", o.name)
+		}
+		seen[o.name] = true
+		for _, key := range o.keys {
+			if !slices.Contains(known, key) {
+				t.Errorf("%s: there is no key %s", o.name, key)
+			}
+		}
+	}
 }

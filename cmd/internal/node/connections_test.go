@@ -1,7 +1,9 @@
 package node
 
 import (
+	"bytes"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/fencepost/fencepost/internal/config"
@@ -30,6 +32,21 @@ func TestConnectionLimits(t *testing.T) {
 		if total != test.total || perSource != test.perSource {
 			t.Errorf("%s: %d and %d, want %d and %d", name, total, perSource, test.total,
 				test.perSource)
+		}
+	}
+}
+
+func TestCheckFiles_ConnectionsAboveOpenFiles_Warned(t *testing.T) {
+	t.Parallel()
+	for connections, warned := range map[int]bool{16: false, 1 << 31: true} {
+		var log bytes.Buffer
+		cfg := &config.Config{GRPC: config.GRPC{MaxConnections: connections}}
+		if _, err := CheckFiles(t.Context(), cfg,
+			slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "grpc.max_connections"); got != warned {
+			t.Errorf("%d connections: warned is %v, want %v: %s", connections, got, warned, &log)
 		}
 	}
 }

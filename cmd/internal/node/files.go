@@ -26,11 +26,13 @@ import (
 // CheckFiles reads the files that a node needs at its start, as the node would: certificates,
 // tokens, keys (including the key of each submitter) and ABIs. It opens no connection and no port.
 // Of an invalid configuration it reads the files whose own keys are valid. The error is of type
-// config.Problems and has all problems.
+// config.Problems and has all problems. It also warns of risks, and of grpc.max_connections above
+// the open file limit of this process.
 func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys int, err error) {
 	all := config.Problems(problem(cfg, "database.url", unreadable(cfg.Database.URL.Reveal())))
 	warnOfReaders(cfg, log)
 	WarnOfRisks(cfg, log)
+	connectionLimits(cfg, openFiles(), log) // warns of a limit that the process cannot serve
 	_, wrong := readAccess(cfg)
 	all = append(all, wrong.problems(cfg)...)
 	held := map[string][]txn.Address{} // by signer; without stores that do not open, reported once

@@ -130,7 +130,11 @@ func (q *Queries) AcquireLeases(ctx context.Context, arg AcquireLeasesParams) ([
 const capLeases = `-- name: CapLeases :execrows
 WITH heartbeats AS (
     UPDATE node n SET expires_at = clock_timestamp() + n.lasts
-     WHERE n.expires_at > clock_timestamp() + n.lasts
+      FROM (SELECT f.node_id FROM node f
+             WHERE f.expires_at > clock_timestamp() + f.lasts
+             ORDER BY f.node_id
+               FOR NO KEY UPDATE SKIP LOCKED) far
+     WHERE n.node_id = far.node_id
 )
 UPDATE submitter_lease l
    SET expires_at = clock_timestamp() + l.lasts
@@ -143,8 +147,8 @@ UPDATE submitter_lease l
 
 // CapLeases shortens leases and heartbeats that would last longer than their duration, because the
 // clock was set back since they were extended. It counts from the current moment, so that none ends
-// earlier than its owner expects. A locked lease is skipped: its owner renews it, or the next call
-// caps it.
+// earlier than its owner expects. A locked row is skipped: its owner extends it, or the next call
+// caps it. Rows are locked in order, and none is waited for, so two calls cannot deadlock.
 func (q *Queries) CapLeases(ctx context.Context) (int64, error) {
 	result, err := q.db.Exec(ctx, capLeases)
 	if err != nil {
