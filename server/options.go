@@ -163,7 +163,7 @@ func (l *Limits) complete() {
 	setDefault(&l.CommandWait, 30*time.Second)
 	setDefault(&l.CommandPoll, 100*time.Millisecond)
 	setDefault(&l.RingEvents, 16_384)
-	setDefault(&l.PageEvents, 100)
+	setDefault(&l.PageEvents, 256)
 	setDefault(&l.FeedPoll, 200*time.Millisecond)
 	setDefault(&l.FeedGap, 5*time.Millisecond)
 	setDefault(&l.Outage, 30*time.Second)

@@ -49,5 +49,5 @@ const fewWords = `(\S+ ){0,6}`
 // attempt may be in a pool, or that the nonce is used, come first. Money and pool capacity follow,
 // then the endpoint. INVALID gives up bytes, so it comes last and requires words about the
 // transaction itself.
-var rules = slices.Concat(poolRules, doubtRules, fundsRules, endpointRules, bytesRules, priceRules,
-	sizeRules, accessRules)
+var rules = slices.Concat(knownRules, doubtRules, capacityRules, endpointRules, bytesRules,
+	priceRules, sizeRules, accessRules)

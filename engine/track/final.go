@@ -211,6 +211,34 @@ func (t *Tracker) aboveOf(f *follow, older map[uint64]txn.Hash) []txn.BlockRef {
 	return above
 }
 
+// inclusion returns where an attempt is, and whether it is final there.
+func (t *Tracker) inclusion(hash txn.Hash) txn.Inclusion {
+	f := t.follows[hash]
+	switch {
+	case f == nil || t.window.empty():
+		return txn.Inclusion{}
+	case !f.known:
+		return txn.Inclusion{FailingSince: f.failingSince, Fault: f.fault}
+	}
+	i := txn.Inclusion{Known: true, Receipt: f.receipt}
+	if f.receipt != nil && t.window.tip().Number >= f.receipt.BlockNumber {
+		i.Confirmations, i.Above = t.window.tip().Number-f.receipt.BlockNumber, f.above
+		i.Final = t.deep(f.receipt.BlockNumber) && t.beyondChange(f.receipt.BlockNumber)
+	}
+	return i
+}
+
+// deep reports whether a block has enough blocks on top of it.
+func (t *Tracker) deep(number uint64) bool {
+	return t.window.tip().Number >= number+t.policy.Confirmations
+}
+
+// beyondChange reports whether a block is at or below the one that the chain calls safe or
+// finalized, where the policy requires that.
+func (t *Tracker) beyondChange(number uint64) bool {
+	return t.tag == "" || t.tagged != nil && number <= t.tagged.Number
+}
+
 // readTag reads the tagged block while a transaction that is deep enough waits for it.
 func (t *Tracker) readTag(ctx context.Context) *txn.Block {
 	if !t.awaitsTag() {
@@ -239,9 +267,8 @@ func (t *Tracker) awaitsTag() bool {
 	if t.tag == "" || t.window.empty() {
 		return false
 	}
-	tip := t.window.tip().Number
 	for _, f := range t.follows {
-		if f.receipt != nil && tip >= f.receipt.BlockNumber+t.policy.Confirmations &&
+		if f.receipt != nil && t.deep(f.receipt.BlockNumber) &&
 			!t.beyondChange(f.receipt.BlockNumber) {
 			return true
 		}

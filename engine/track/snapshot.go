@@ -36,25 +36,3 @@ func (t *Tracker) freeze(f *View, lists [][]txn.Tx) {
 		}
 	}
 }
-
-func (t *Tracker) inclusion(hash txn.Hash) txn.Inclusion {
-	f := t.follows[hash]
-	switch {
-	case f == nil || t.window.empty():
-		return txn.Inclusion{}
-	case !f.known:
-		return txn.Inclusion{FailingSince: f.failingSince, Fault: f.fault}
-	}
-	i := txn.Inclusion{Known: true, Receipt: f.receipt}
-	if f.receipt != nil && t.window.tip().Number >= f.receipt.BlockNumber {
-		i.Confirmations, i.Above = t.window.tip().Number-f.receipt.BlockNumber, f.above
-		i.Final = i.Confirmations >= t.policy.Confirmations && t.beyondChange(f.receipt.BlockNumber)
-	}
-	return i
-}
-
-// beyondChange reports whether a block is at or below the one that the chain calls safe or
-// finalized, where the policy requires that.
-func (t *Tracker) beyondChange(number uint64) bool {
-	return t.tag == "" || t.tagged != nil && number <= t.tagged.Number
-}

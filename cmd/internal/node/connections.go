@@ -15,34 +15,29 @@ const (
 	// spareFiles are kept for files, log, listeners, and the process's own descriptors.
 	spareFiles = 32
 	// spareDatabase are the connections to the database beside database.max_connections.
-	spareDatabase  = 8
-	maxConnections = 65_536 // without a setting
-	minConnections = 16
+	spareDatabase    = 8
+	mostConnections  = 65_536 // without a setting
+	leastConnections = 16
 )
 
-// connectionLimits returns the most connections of the API, in total and per address, for a process
-// that may open so many files.
-func connectionLimits(cfg *config.Config, openFiles int, log *slog.Logger) (total, perAddress int) {
+// maxConnections returns the most connections of the API for a process that may open so many files.
+func maxConnections(cfg *config.Config, openFiles int, log *slog.Logger) int {
 	rpc := 0
 	for _, c := range cfg.Chains {
 		rpc += len(c.RPC) * c.RPCMaxInFlight
 	}
 	reserve := opsConnections + spareFiles + spareDatabase + cfg.Database.MaxConnections +
 		min(rpc, openFiles/4)
-	room := max(openFiles-reserve, minConnections)
-	total = cfg.GRPC.MaxConnections
+	room := max(openFiles-reserve, leastConnections)
+	total := cfg.GRPC.MaxConnections
 	if total == 0 {
-		total = min(room, maxConnections)
+		total = min(room, mostConnections)
 	}
 	if total > openFiles-reserve {
 		log.Warn("open file limit too low for grpc.max_connections; raise it (ulimit -n)",
 			"limit", openFiles, "reserved", reserve, "max_connections", total)
 	}
-	perAddress = cfg.GRPC.MaxPerAddress
-	if perAddress == 0 {
-		perAddress = max(1, total/2)
-	}
-	return total, perAddress
+	return total
 }
 
 // listenOps bounds the connections of the operators' listener.

@@ -9,29 +9,26 @@ import (
 	"github.com/fencepost/fencepost/internal/config"
 )
 
-func TestConnectionLimits(t *testing.T) {
+func TestMaxConnections(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		grpc                        config.GRPC
-		openFiles, total, perSource int
+		configured, openFiles, want int
 	}{
-		"few files":           {config.GRPC{}, 200, 58, 29},
-		"usual limit":         {config.GRPC{}, 1024, 832, 416},
-		"very few files":      {config.GRPC{}, 64, 16, 8},
-		"many files":          {config.GRPC{}, 1 << 20, 65_536, 32_768},
-		"configured":          {config.GRPC{MaxConnections: 100}, 1024, 100, 50},
-		"address configured":  {config.GRPC{MaxPerAddress: 7}, 1024, 832, 7},
-		"more than the files": {config.GRPC{MaxConnections: 5000}, 1024, 5000, 2500},
+		"few files":           {0, 200, 58},
+		"usual limit":         {0, 1024, 832},
+		"very few files":      {0, 64, 16},
+		"many files":          {0, 1 << 20, 65_536},
+		"configured":          {100, 1024, 100},
+		"more than the files": {5000, 1024, 5000},
 	} {
 		cfg := &config.Config{
-			GRPC: test.grpc, Database: config.Database{MaxConnections: 20},
-			Chains: []config.Chain{{RPC: make([]config.Secret, 1), RPCMaxInFlight: 100}},
+			GRPC:     config.GRPC{MaxConnections: test.configured},
+			Database: config.Database{MaxConnections: 20},
+			Chains:   []config.Chain{{RPC: make([]config.Secret, 1), RPCMaxInFlight: 100}},
 		}
-		total, perSource := connectionLimits(cfg, test.openFiles,
-			slog.New(slog.DiscardHandler))
-		if total != test.total || perSource != test.perSource {
-			t.Errorf("%s: %d and %d, want %d and %d", name, total, perSource, test.total,
-				test.perSource)
+		got := maxConnections(cfg, test.openFiles, slog.New(slog.DiscardHandler))
+		if got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
 }

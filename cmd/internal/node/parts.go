@@ -168,7 +168,6 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 }
 
 func (n *Node) newServer() (*server.Server, error) {
-	connections, perAddress := connectionLimits(n.cfg, openFiles(), n.log)
 	o := server.Options{
 		TLS: n.reloader.serverTLS(), Tokens: n.reloader.first.tokens,
 		Callers: n.reloader.first.callers,
@@ -186,8 +185,9 @@ func (n *Node) newServer() (*server.Server, error) {
 			RingEvents: n.cfg.Watch.RingEvents, PageEvents: n.cfg.Watch.PageEvents,
 			FeedPoll: n.cfg.Watch.PollInterval, FeedGap: n.cfg.Watch.MinGap,
 			Outage: n.cfg.Watch.OutageGrace, Calls: n.cfg.GRPC.MaxCalls,
-			Watches: n.cfg.Watch.MaxStreams, Connections: connections,
-			ConnectionsPerSource: perAddress,
+			Watches:              n.cfg.Watch.MaxStreams,
+			Connections:          maxConnections(n.cfg, openFiles(), n.log),
+			ConnectionsPerSource: n.cfg.GRPC.MaxPerAddress,
 		},
 	}
 	for _, c := range n.cfg.Chains {

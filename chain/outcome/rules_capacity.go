@@ -5,9 +5,9 @@ import "github.com/fencepost/fencepost/txn"
 // poolCount matches the kinds of transaction that a pool limit counts.
 const poolCount = `(pending|queued|in flight|pooled|future)`
 
-// fundsRules match texts about money and pool capacity: the bytes are valid, and time or a higher
+// capacityRules match texts about money and pool capacity: the bytes are valid; time or a higher
 // fee helps.
-var fundsRules = []rule{
+var capacityRules = []rule{
 	newRule(
 		txn.FeeCapBelowBaseFee,
 		"the fee cap is below the current base fee: waiting or a higher cap helps",

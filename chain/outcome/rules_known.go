@@ -8,9 +8,9 @@ const txWord = `(tx|txs|txn|transactions?|message|extrinsic)`
 // poolWord matches the places where a node keeps transactions.
 const poolWord = `(tx ?pool|mempool|mpool|pool|cache|queue|system|block ?chain|chain|ledger|block)`
 
-// poolRules match texts that imply that the bytes, or others of their nonce, may be in a pool or in
-// a block. These must not be missed.
-var poolRules = []rule{
+// knownRules match texts that imply that the bytes, or others of their nonce, may be in a pool or
+// in a block. These must not be missed.
+var knownRules = []rule{
 	newRule(
 		txn.ExecutionReverted,
 		"the contract reverted; the rest is the contract's own text and is not read as the "+
