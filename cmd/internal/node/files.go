@@ -32,7 +32,7 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys
 	all := config.Problems(problem(cfg, "database.url", unreadable(cfg.Database.URL.Reveal())))
 	warnOfReaders(cfg, log)
 	WarnOfRisks(cfg, log)
-	connectionLimits(cfg, openFiles(), log) // warns of a limit that the process cannot serve
+	maxConnections(cfg, openFiles(), log) // warns of a limit that the process cannot serve
 	_, wrong := readAccess(cfg)
 	all = append(all, wrong.problems(cfg)...)
 	held := map[string][]txn.Address{} // by signer; without stores that do not open, reported once
