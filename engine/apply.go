@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sort"
 	"time"
@@ -94,6 +93,7 @@ func (a *actor) applyWrite(v *txn.View, w *txn.Write) {
 	list, i := a.find(w.Tx)
 	tx := &(*list)[i]
 	a.noteLastBlock(tx.Nonce, w)
+	a.countFork(tx.Receipt, w)
 	tx.Status, tx.Turn = w.Next, w.Turn
 	tx.Due = v.Now.Add(w.Delay)
 	if w.Attempt != nil {
@@ -202,16 +202,19 @@ func (a *actor) logCommand(k txn.Command, result string) {
 		string(k.Action), "operator", k.Operator, "result", result)
 }
 
-// logMove logs a move: as a warning if operators must notice it, otherwise for debugging.
+// logMove logs a move: as a warning if operators must notice it, otherwise some of them.
 func (a *actor) logMove(tx *txn.Tx, w *txn.Write) {
-	level := slog.LevelDebug
+	const moved = "transaction moved"
 	switch w.Kind {
 	case txn.EventStuck, txn.EventFailed, txn.EventReorged, txn.EventDelayed:
-		level = slog.LevelWarn
+		a.log.Warn(moved, moveAttributes(tx, w)...)
+	default:
+		// building the attributes costs more than the move
+		a.e.moves.log(a.log, moved, func() []any { return moveAttributes(tx, w) })
 	}
-	if !a.log.Enabled(context.Background(), level) {
-		return // building the attributes costs more than the move
-	}
+}
+
+func moveAttributes(tx *txn.Tx, w *txn.Write) []any {
 	attributes := []any{
 		"tx_id", tx.ID.String(),
 		"event", string(w.Kind),
@@ -222,11 +225,7 @@ func (a *actor) logMove(tx *txn.Tx, w *txn.Write) {
 	if tx.TxHash != (txn.Hash{}) { // zero before the first signature
 		attributes = append(attributes, "tx_hash", tx.TxHash.Hex())
 	}
-	a.log.Log(
-		context.Background(),
-		level,
-		"transaction moved",
-		append(attributes, "reason", tx.Reason, "last_error", tx.LastError)...)
+	return append(attributes, "reason", tx.Reason, "last_error", tx.LastError)
 }
 
 // logCommit counts the outcome of a commit, and logs it unless it is done: apply logs those.
@@ -281,8 +280,11 @@ func (a *actor) arrived(ctx context.Context) {
 	}
 	without := before.Gap + a.e.Clock.Now().Sub(a.lease.TakenAt())
 	a.e.metrics.takeovers.Record(ctx, without.Seconds())
-	a.log.Info("submitter taken over", "before", before.Owner, "released", before.Released,
-		"without_owner", without.Round(time.Millisecond).String())
+	a.e.owners.log(a.log, "submitter taken over", func() []any {
+		return []any{"before", before.Owner, "released", before.Released,
+			"without_owner", without.Round(time.Millisecond).String(),
+			"expires_at", a.lease.ExpiresAt()}
+	})
 }
 
 // hadWork reports whether work existed when the previous lease ended. Work queued later waited for

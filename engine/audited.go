@@ -142,6 +142,7 @@ func (a *actor) applyToFinal(w *txn.Write) bool {
 }
 
 func (a *actor) revokeFinal(tx *txn.Tx, w *txn.Write, said string) {
+	a.countFork(tx.Receipt, w)
 	tx.Status = w.Next
 	a.loaded = false
 	a.e.metrics.reorged.Add(context.Background(), 1)
@@ -162,7 +163,16 @@ func (a *actor) measure(tx *txn.Tx, w *txn.Write) {
 		a.e.metrics.replaced.Add(context.Background(), 1,
 			a.e.metrics.kinds.of(string(w.Attempt.Kind)))
 	}
-	if w.Kind == txn.EventConfirmations && w.NewFork {
+}
+
+// countFork counts a write that voids a block reported to clients: the receipt's, or one above it.
+func (a *actor) countFork(before *txn.Receipt, w *txn.Write) {
+	void := w.Kind == txn.EventConfirmations && w.NewFork
+	if before != nil {
+		void = void || w.Kind == txn.EventReorged ||
+			w.Kind == txn.EventIncluded && before.BlockHash != w.Next.Receipt.BlockHash
+	}
+	if void {
 		a.e.metrics.forks.Add(context.Background(), 1)
 	}
 }

@@ -45,6 +45,7 @@ import (
 
 // ChainOptions configures one chain of the node.
 type ChainOptions struct {
+	Name   string // in metrics; empty: the chain id
 	Chain  Chain
 	Policy txn.Policy
 	// FinalTag is "safe" or "finalized": blocks above the chain's block of that name are not final,
@@ -93,6 +94,8 @@ type Engine struct {
 	router   *router
 	auditor  *auditor
 	metrics  metrics
+	moves    *sampler // of the log about transactions
+	owners   *sampler // of the log about owners
 }
 
 // NoAudit disables the auditor when set as AuditInterval.
@@ -113,6 +116,8 @@ func New(o Options) (*Engine, error) {
 		chains:   map[txn.ChainID]Chain{},
 		trackers: map[txn.ChainID]*track.Tracker{},
 		members:  newMembers(o.Store.Node(), o.LeaseDuration),
+		moves:    newSampler(o.Clock),
+		owners:   newSampler(o.Clock),
 	}
 	if e.metrics, err = newMetrics(o.Meter); err != nil {
 		return nil, err
@@ -131,6 +136,7 @@ func New(o Options) (*Engine, error) {
 			Clock:        o.Clock,
 			Logger:       o.Logger,
 			LookedUp:     e.metrics.lookedUp,
+			Updated:      e.metrics.ofChain(c),
 		})
 	}
 	e.keeper = newKeeper(e)

@@ -310,7 +310,7 @@ func TestConfirmations_Fork_ListReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.awaitEvent(id, txn.EventReorged, 1)
-	v.awaitCount(counted, 1, "fencepost_confirmations_fork")
+	v.awaitCount(counted, 2, "fencepost_confirmations_fork")
 	tx := v.finish(id)
 	got, forks := v.reportedBlocks(id)
 	if want := v.blocksAbove(*tx.Receipt, 6); !slices.Equal(got, want) || forks != 1 ||

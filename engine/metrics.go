@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 
+	"github.com/fencepost/fencepost/engine/track"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -30,15 +31,19 @@ type metrics struct {
 	receipts   metric.Int64Counter
 	resubmits  metric.Int64Counter
 	finals     metric.Int64Counter
+	reorgs     metric.Int64Counter
 	takeovers  metric.Float64Histogram
 	lookUps    metric.Float64Histogram
 	lifetimes  metric.Float64Histogram
+	waits      metric.Float64Histogram
 	nodes      metric.Int64Gauge
 	queued     metric.Int64Gauge
 	oldest     metric.Float64Gauge
 	inFlight   metric.Int64Gauge
 	stuck      metric.Int64Gauge
 	submitters metric.Int64Gauge
+	chainUp    metric.Int64Gauge
+	backlog    metric.Int64Gauge
 
 	outcomes, classes, looks, reads, states, kinds labels // of counters that every transaction uses
 }
@@ -63,9 +68,12 @@ var takeoverBounds = []float64{
 }
 
 // lookUpBounds, in seconds, range from a local node to timeouts of all endpoints;
-// lifetimeBounds from a fast chain to a queue of days.
+// lifetimeBounds from a fast chain to a queue of days; waitBounds from an idle account to that.
 var (
-	lookUpBounds   = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	lookUpBounds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	waitBounds   = []float64{
+		.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21600, 86400,
+	}
 	lifetimeBounds = []float64{
 		.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400, 259200,
 	}
@@ -99,7 +107,8 @@ func newMetrics(m metric.Meter) (metrics, error) {
 			"final outcomes revoked: the block left the chain, or a transaction "+
 				"reported as not executed is on chain"),
 		forks: i.counter("fencepost_confirmations_fork",
-			"reorgs that removed blocks already reported as confirmations"),
+			"reported blocks that left the chain: a transaction's own, or a confirmation"),
+		reorgs: i.counter("fencepost_chain_reorg", "reorgs of a chain: heads that replace blocks"),
 		accounts: i.counter("fencepost_account_read",
 			"account reads by owners, by result: ok, error"),
 		receipts: i.counter("fencepost_receipt_check",
@@ -108,6 +117,10 @@ func newMetrics(m metric.Meter) (metrics, error) {
 			"rebroadcasts, by result: ok (a node has the transaction), error (anything else)"),
 		finals: i.counter("fencepost_tx_final",
 			"transactions finalized by an owner, by state; counted again after a revoked outcome"),
+		chainUp: i.gauge("fencepost_chain_up",
+			"whether the head of a chain can be read: 1, or 0 while no endpoint returns it"),
+		backlog: i.gauge("fencepost_receipt_backlog",
+			"attempts whose receipt must be read, or read again, after the last update of a chain"),
 		nodes: i.gauge("fencepost_nodes", "live nodes, including this one"),
 		queued: i.gauge("fencepost_queue_depth",
 			"transactions without a nonce, of submitters owned by this node"),
@@ -128,6 +141,8 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		"duration of one receipt lookup, of any number of receipts")
 	all.lifetimes = i.histogram("fencepost_tx_lifetime", lifetimeBounds,
 		"time from acceptance of a transaction until it is final, for those finalized by an owner")
+	all.waits = i.histogram("fencepost_queue_wait", waitBounds,
+		"time from acceptance of a transaction until its first broadcast")
 	var err error
 	all.oldest, err = m.Float64Gauge("fencepost_queue_oldest_age", metric.WithUnit("s"),
 		metric.WithDescription(
@@ -246,6 +261,27 @@ func (m *metrics) sent(ctx context.Context, c txn.Class, again bool) {
 			result = "ok"
 		}
 		m.resubmits.Add(ctx, 1, labelled("result", result))
+	}
+}
+
+// ofChain records the updates of a chain.
+func (m *metrics) ofChain(c ChainOptions) func(context.Context, track.Progress) {
+	name := c.Name
+	if name == "" {
+		name = fmt.Sprint(uint64(c.Chain.ID()))
+	}
+	label := labelled("chain", name)
+	m.reorgs.Add(context.Background(), 0, label)
+	return func(ctx context.Context, p track.Progress) {
+		up := int64(0)
+		if p.Up {
+			up = 1
+		}
+		m.chainUp.Record(ctx, up, label)
+		m.backlog.Record(ctx, int64(p.Backlog), label)
+		if p.Removed > 0 {
+			m.reorgs.Add(ctx, 1, label)
+		}
 	}
 }
 

@@ -243,6 +243,9 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 	}
 	calls, cancel := a.calls(ctx)
 	defer cancel()
+	if s.Tx.State == txn.Allocated && s.Attempt.No == 1 && s.Tx.LastOutcome == "" {
+		a.e.metrics.waits.Record(ctx, max(0, a.e.Clock.Now().Sub(s.Tx.CreatedAt)).Seconds())
+	}
 	answer := a.chain.Send(calls, txn.Signed{Hash: s.Attempt.Hash, Raw: s.Attempt.Raw})
 	if ctx.Err() != nil {
 		// Our own stop interrupted the call: its outcome proves nothing, and the next owner

@@ -261,7 +261,9 @@ func (r *router) start(ctx context.Context, l *store.Lease) {
 	r.mu.Lock()
 	r.actors[a.id] = a
 	r.mu.Unlock()
-	a.log.Info("submitter acquired", "before", l.Before().Owner)
+	r.e.owners.log(a.log, "submitter acquired", func() []any {
+		return []any{"before", l.Before().Owner, "expires_at", l.ExpiresAt()}
+	})
 	go func() {
 		defer lost()
 		r.end(owned, a, r.safely(owned, a))
@@ -292,7 +294,7 @@ func (r *router) end(ctx context.Context, a *actor, err error) {
 		errors.Is(err, errForeign),
 		errors.Is(err, errMoved),
 		errors.Is(err, errStopped):
-		a.log.Info("submitter released", "why", err)
+		r.e.owners.log(a.log, "submitter released", func() []any { return []any{"why", err} })
 	default:
 		r.e.keeper.drop(a.lease)
 		a.log.Warn("submitter lost", slog.Any("why", err))

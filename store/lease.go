@@ -70,6 +70,7 @@ func (s *Store) AcquireOne(ctx context.Context, id txn.SubmitterID) (*Lease, err
 func taken(r db.AcquireLeaseRow, at time.Time) *Lease {
 	return &Lease{
 		submitter: txn.SubmitterID(r.SubmitterID), token: txn.Token(r.FencingToken), takenAt: at,
+		expiresAt: r.ExpiresAt,
 		before: Before{
 			Owner:    r.BeforeOwner,
 			Released: r.BeforeReleased,

@@ -16,7 +16,9 @@ type Lease struct {
 	token     txn.Token
 	// local clock, read before the request was sent: the lease lasts at least duration longer
 	takenAt time.Time
-	before  Before
+	// by the database's clock, when it was acquired; renewals extend it
+	expiresAt time.Time
+	before    Before
 	// a change under it was fenced or has an unknown outcome: nothing more is sent under this token
 	spent atomic.Bool
 }
@@ -29,6 +31,9 @@ func (l *Lease) Token() txn.Token { return l.token }
 
 // TakenAt is the local time before the acquisition was asked for.
 func (l *Lease) TakenAt() time.Time { return l.takenAt }
+
+// ExpiresAt is when the lease would have expired without renewals, by the database's clock.
+func (l *Lease) ExpiresAt() time.Time { return l.expiresAt }
 
 // Before is the state of the lease before this acquisition.
 func (l *Lease) Before() Before { return l.before }

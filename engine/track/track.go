@@ -28,6 +28,15 @@ type Options struct {
 	Logger       *slog.Logger
 	// LookedUp is called after each lookup of receipts, with its duration; may be nil.
 	LookedUp func(context.Context, []txn.ReceiptResult, time.Duration)
+	// Updated is called after each update; may be nil.
+	Updated func(context.Context, Progress)
+}
+
+// Progress is the result of one update.
+type Progress struct {
+	Up      bool // the head was read
+	Backlog int  // followed hashes whose receipt is unknown
+	Removed int  // blocks of the earlier view that left the chain
 }
 
 // Tracker follows the canonical chain. For every followed hash it knows whether the hash is in a
@@ -48,6 +57,7 @@ type Tracker struct {
 	log    *slog.Logger
 	nudge  chan struct{} // requests an update before the next poll
 	looked func(context.Context, []txn.ReceiptResult, time.Duration)
+	report func(context.Context, Progress)
 
 	// Only the goroutine of Run uses these.
 	walked map[txn.Hash]txn.Block // blocks read by an update that failed, for the next one
@@ -116,6 +126,7 @@ func New(o Options) *Tracker {
 		log:     o.Logger.With("chain_id", uint64(o.Chain.ID())),
 		nudge:   make(chan struct{}, 1),
 		looked:  o.LookedUp,
+		report:  o.Updated,
 		walked:  map[txn.Hash]txn.Block{},
 		window:  window{limit: windowLimit(policy)},
 		follows: map[txn.Hash]*follow{},
@@ -126,6 +137,9 @@ func New(o Options) *Tracker {
 	}
 	if t.looked == nil {
 		t.looked = func(context.Context, []txn.ReceiptResult, time.Duration) {}
+	}
+	if t.report == nil {
+		t.report = func(context.Context, Progress) {}
 	}
 	return t
 }
@@ -277,6 +291,25 @@ func (t *Tracker) health(err error) {
 
 // Update brings the view to the newest head. Run calls it; tests may.
 func (t *Tracker) Update(ctx context.Context) error {
+	t.mu.Lock()
+	before := t.window
+	t.mu.Unlock()
+	err := t.update(ctx)
+	if err != nil && ctx.Err() != nil {
+		return err // interrupted: it says nothing about the chain
+	}
+	t.mu.Lock()
+	p := Progress{Up: err == nil, Backlog: len(t.wanted), Removed: before.removed(t.window)}
+	tip := t.window
+	t.mu.Unlock()
+	if p.Removed > 0 {
+		t.log.Info("chain reorganized", "removed", p.Removed, "head", tip.tip().Number)
+	}
+	t.report(ctx, p)
+	return err
+}
+
+func (t *Tracker) update(ctx context.Context) error {
 	tagged := t.readTag(ctx) // before the head, so that the view reaches up to it
 	head, err := t.chain.Head(ctx)
 	if err != nil {

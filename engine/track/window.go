@@ -71,6 +71,22 @@ func (w window) same(as window) bool {
 	return as.extends(w) && w.extends(as)
 }
 
+// removed is the number of blocks that a later window lacks although it reaches as far down. A
+// window that begins above this one proves nothing: blocks were missed.
+func (w window) removed(later window) (n int) {
+	if w.empty() || later.empty() {
+		return 0
+	}
+	for i := len(w.blocks) - 1; i >= 0; i-- {
+		b := &w.blocks[i]
+		if b.Number < later.first().Number || later.contains(b.Number, b.Hash) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
 // links reports whether the window has the parent of a block, or the block itself.
 func (w window) links(b txn.Block) bool {
 	return w.contains(b.Number, b.Hash) || b.Number > 0 && w.contains(b.Number-1, b.Parent)

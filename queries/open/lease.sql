@@ -19,7 +19,8 @@ UPDATE submitter_lease l
          ORDER BY f.submitter_id
            FOR UPDATE SKIP LOCKED) free
  WHERE l.submitter_id = free.submitter_id
-RETURNING l.submitter_id, l.fencing_token, free.owner_node::TEXT AS before_owner,
+RETURNING l.submitter_id, l.fencing_token, l.expires_at,
+          free.owner_node::TEXT AS before_owner,
           free.released::BOOLEAN AS before_released,
           (CASE WHEN free.owner_node IN ('', @owner_node::TEXT) THEN 0
                 ELSE greatest(0, extract(EPOCH FROM l.acquired_at - free.expires_at) * 1000)
@@ -41,7 +42,8 @@ UPDATE submitter_lease l
            AND (f.owner_node = @owner_node::TEXT OR f.expires_at <= clock_timestamp())
            FOR UPDATE) free
  WHERE l.submitter_id = free.submitter_id
-RETURNING l.submitter_id, l.fencing_token, free.owner_node::TEXT AS before_owner,
+RETURNING l.submitter_id, l.fencing_token, l.expires_at,
+          free.owner_node::TEXT AS before_owner,
           free.released::BOOLEAN AS before_released,
           (CASE WHEN free.owner_node IN ('', @owner_node::TEXT) THEN 0
                 ELSE greatest(0, extract(EPOCH FROM l.acquired_at - free.expires_at) * 1000)

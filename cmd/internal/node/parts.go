@@ -160,7 +160,7 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 	}
 	for i, c := range n.cfg.Chains {
 		o.Chains = append(o.Chains, engine.ChainOptions{
-			Chain: n.chains[i], PollInterval: c.PollInterval, Policy: policy(c),
+			Name: c.Name, Chain: n.chains[i], PollInterval: c.PollInterval, Policy: policy(c),
 			FinalTag: c.Finality.Block(),
 		})
 	}

@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
 const acquireLease = `-- name: AcquireLease :one
@@ -23,7 +24,8 @@ UPDATE submitter_lease l
            AND (f.owner_node = $1::TEXT OR f.expires_at <= clock_timestamp())
            FOR UPDATE) free
  WHERE l.submitter_id = free.submitter_id
-RETURNING l.submitter_id, l.fencing_token, free.owner_node::TEXT AS before_owner,
+RETURNING l.submitter_id, l.fencing_token, l.expires_at,
+          free.owner_node::TEXT AS before_owner,
           free.released::BOOLEAN AS before_released,
           (CASE WHEN free.owner_node IN ('', $1::TEXT) THEN 0
                 ELSE greatest(0, extract(EPOCH FROM l.acquired_at - free.expires_at) * 1000)
@@ -39,6 +41,7 @@ type AcquireLeaseParams struct {
 type AcquireLeaseRow struct {
 	SubmitterID    int32
 	FencingToken   int64
+	ExpiresAt      time.Time
 	BeforeOwner    string
 	BeforeReleased bool
 	GapMs          int64
@@ -52,6 +55,7 @@ func (q *Queries) AcquireLease(ctx context.Context, arg AcquireLeaseParams) (Acq
 	err := row.Scan(
 		&i.SubmitterID,
 		&i.FencingToken,
+		&i.ExpiresAt,
 		&i.BeforeOwner,
 		&i.BeforeReleased,
 		&i.GapMs,
@@ -75,7 +79,8 @@ UPDATE submitter_lease l
          ORDER BY f.submitter_id
            FOR UPDATE SKIP LOCKED) free
  WHERE l.submitter_id = free.submitter_id
-RETURNING l.submitter_id, l.fencing_token, free.owner_node::TEXT AS before_owner,
+RETURNING l.submitter_id, l.fencing_token, l.expires_at,
+          free.owner_node::TEXT AS before_owner,
           free.released::BOOLEAN AS before_released,
           (CASE WHEN free.owner_node IN ('', $1::TEXT) THEN 0
                 ELSE greatest(0, extract(EPOCH FROM l.acquired_at - free.expires_at) * 1000)
@@ -91,6 +96,7 @@ type AcquireLeasesParams struct {
 type AcquireLeasesRow struct {
 	SubmitterID    int32
 	FencingToken   int64
+	ExpiresAt      time.Time
 	BeforeOwner    string
 	BeforeReleased bool
 	GapMs          int64
@@ -113,6 +119,7 @@ func (q *Queries) AcquireLeases(ctx context.Context, arg AcquireLeasesParams) ([
 		if err := rows.Scan(
 			&i.SubmitterID,
 			&i.FencingToken,
+			&i.ExpiresAt,
 			&i.BeforeOwner,
 			&i.BeforeReleased,
 			&i.GapMs,
