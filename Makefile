@@ -141,6 +141,7 @@ sim-long: ## Simulate for hours and look for every mutant: SEEDS runs (20000) fr
 faults: ## Print the outcomes of broadcast faults at each moment, and of endpoint faults
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  tests='TestFaultMatrix$$|TestBatches_|TestOutage_|TestQuirk_|TestReceiptUnreadable_'; \
+	  tests="$$tests|TestLegacyPool|TestTipFloor"; \
 	  go test -count=1 -v -run "^($$tests)" ./engine ./chain ./txn \
 	  | grep -v -e '^=== ' -e '^ *time='
 

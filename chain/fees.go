@@ -126,6 +126,8 @@ type Market struct {
 	Estimate    uint64 // simulated gas of the draft
 	BlockGas    uint64 // gas limit of a block; 0 if the node does not report it
 	Floor       Floor  // minimum that the nodes are known to accept
+	// the node's suggestion of a tip; zero if it was not queried or not reported
+	TipHint txn.Wei
 }
 
 // Quote prices the draft on this market: ACCEPTED with the quote, or the reason not to send now.
@@ -205,8 +207,9 @@ func (f FeeOptions) checkGas(gas uint64, m Market) txn.Outcome {
 	return txn.Outcome{Class: txn.Accepted}
 }
 
-// Offer returns fees by the newest block: EIP-1559 fees if it has a base fee, else a gas price. If
-// no fees fit between floor and cap, the outcome is FEE_CAP_BELOW_BASE_FEE with both values.
+// Offer returns fees by the newest block: EIP-1559 fees if it has a base fee and the nodes are not
+// known to refuse such transactions, else a gas price. If no fees fit between floor and cap, the
+// outcome is FEE_CAP_BELOW_BASE_FEE with both values.
 func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, txn.Outcome) {
 	f = f.within(limit)
 	chains := f.MaxFee != limit // otherwise raising it does not help
@@ -226,6 +229,7 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 	}
 	if m.BaseFee == nil {
 		f.MinPrice = larger(f.MinPrice, m.Floor.Tip)
+		f.MinPrice = larger(f.MinPrice, m.Floor.Guess)
 		if m.GasPrice == nil {
 			return txn.Fees{}, txn.Outcome{
 				Class:  txn.Unavailable,
@@ -235,7 +239,12 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 		return f.LegacyFees(withPremium(*m.GasPrice, speed)), txn.Outcome{Class: txn.Accepted}
 	}
 	next := m.nextBaseFee()
-	fees, ok := f.DynamicFees(next, larger(m.Tip, m.Floor.Tip))
+	tip := larger(larger(m.Tip, m.Floor.Tip), m.Floor.Guess)
+	fees, ok := f.DynamicFees(next, tip)
+	if ok && m.Floor.LegacyOnly {
+		usual := withPremium(orZero(m.GasPrice), speed)
+		fees = f.LegacyFees(larger(usual, f.promptPrice(next, tip)))
+	}
 	switch {
 	case !ok && f.MaxFee.Lt(&next):
 		return fees, feeTooHigh("the next base fee of %s gwei is above the cap of %s gwei", next,
@@ -248,11 +257,27 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 	return fees, txn.Outcome{Class: txn.Accepted}
 }
 
-// Reoffer is Offer for a replacement. limit, which has its own configuration key, replaces the
+// promptPrice returns the gas price that pays the tip in the next block and, at a rising base fee,
+// in the one after it. Its sender pays all of it, so there is no reserve for more blocks.
+func (f FeeOptions) promptPrice(nextBaseFee, tip txn.Wei) (price txn.Wei) {
+	f = f.withDefaults()
+	tip = larger(tip, f.MinTip)
+	price.Rsh(&nextBaseFee, 3)
+	if _, overflow := price.AddOverflow(&price, &nextBaseFee); overflow {
+		price.SetAllOne()
+	}
+	if _, overflow := price.AddOverflow(&price, &tip); overflow {
+		price.SetAllOne()
+	}
+	return price
+}
+
+// Reoffer is Offer for a replacement. Its limit, which has its own configuration key, replaces the
 // configured cap, so that a transaction sent at usual fees can follow rising fees.
-func (f FeeOptions) Reoffer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, txn.Outcome) {
-	f.MaxFee = limit
-	return f.Offer(speed, limit, m)
+func (f FeeOptions) Reoffer(r txn.FeeRequest, m Market) (txn.Fees, txn.Outcome) {
+	f.MaxFee = r.Limit
+	m.Floor.LegacyOnly = m.Floor.LegacyOnly || r.Refused == txn.TypeNotSupported
+	return f.Offer(r.Speed, r.Limit, m)
 }
 
 func feeTooHigh(text string, asked, limit txn.Wei, chains bool) txn.Outcome {

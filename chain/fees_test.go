@@ -274,7 +274,7 @@ func TestQuote_Speed_UsesPercentile(t *testing.T) {
 	} {
 		r := dial(t, func(o *Options) { o.Fees = c.o }, n.url())
 		for i, speed := range []txn.Speed{txn.Slow, txn.Standard, txn.Fast} {
-			fees, o := r.Fees(t.Context(), speed, txn.Wei{})
+			fees, o := r.Fees(t.Context(), txn.FeeRequest{Speed: speed})
 			if o.Class != txn.Accepted || fees.Tip != wei(5_000_000) ||
 				fees.Cap != wei(5_002_000) ||
 				!slices.Equal(n.asked, c.want[i:i+1]) {
@@ -362,7 +362,7 @@ func TestFees(t *testing.T) {
 			})
 			// the cap for new transactions does not apply to replacements
 			client := dial(t, func(o *Options) { o.Fees.MaxFee = wei(1_000_000) }, n.url())
-			fees, o := client.Fees(t.Context(), txn.Standard, wei(c.limit))
+			fees, o := client.Fees(t.Context(), txn.FeeRequest{Limit: wei(c.limit)})
 			if o.Class != c.class || fees.Cap != wei(c.cap) || fees.Tip != wei(c.tip) {
 				t.Errorf("%+v, %+v; want %s, cap %d, tip %d", fees, o, c.class, c.cap, c.tip)
 			}
@@ -375,8 +375,7 @@ func TestFees(t *testing.T) {
 	n.stop()
 	if fees, o := dial(t, nil, n.url()).Fees(
 		t.Context(),
-		txn.Standard,
-		txn.Wei{},
+		txn.FeeRequest{},
 	); o.Class != txn.Unavailable {
 		t.Errorf("of a node that is down: %+v, %+v", fees, o)
 	}
@@ -548,17 +547,18 @@ func TestClient_Underpriced_LearnsFloor(t *testing.T) {
 		}
 	})
 	r := dial(t, func(o *Options) { o.Fees.MaxFee = wei(20_000_000) }, n.url())
-	before, _ := r.Fees(t.Context(), txn.Standard, wei(20_000_000))
+	before, _ := r.Fees(t.Context(), txn.FeeRequest{Limit: wei(20_000_000)})
 	if o := r.Send(t.Context(), offered(t, 10_000, 100)); o.Class != txn.Underpriced {
 		t.Fatalf("%+v", o)
 	}
-	fees, o := r.Fees(t.Context(), txn.Standard, wei(20_000_000))
+	fees, o := r.Fees(t.Context(), txn.FeeRequest{Limit: wei(20_000_000)})
 	if o.Class != txn.Accepted || before.Tip != wei(1_000_000) || fees.Tip != wei(20_000_000) ||
 		fees.Cap != wei(20_000_000) {
 		t.Errorf("before %+v, after %+v, %+v", before, fees, o)
 	}
 	r.clock.Advance(2 * floorHold)
-	if fees, _ := r.Fees(t.Context(), txn.Standard, wei(20_000_000)); fees.Tip != wei(5_000_000) {
+	if fees, _ := r.Fees(t.Context(),
+		txn.FeeRequest{Limit: wei(20_000_000)}); fees.Tip != wei(5_000_000) {
 		t.Errorf("after a while %+v", fees)
 	}
 }

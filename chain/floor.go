@@ -7,6 +7,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/fencepost/fencepost/txn"
+	"github.com/holiman/uint256"
 )
 
 // Floor is the minimum that the nodes of a chain are known to accept per unit of gas. Zero fields
@@ -14,6 +15,11 @@ import (
 type Floor struct {
 	Tip   txn.Wei // of the tip, and of a gas price
 	Price txn.Wei // of the fee cap, and of a gas price
+	// a tip that was tried because the nodes refused less without a number. It never exceeds a cap,
+	// so that no transaction waits for it.
+	Guess txn.Wei
+	// the nodes take legacy transactions only
+	LegacyOnly bool
 }
 
 const (
@@ -23,15 +29,20 @@ const (
 	floorHold = time.Hour
 	// floorBits ends the halving.
 	floorBits = 256
+	// typeHold is how long only legacy transactions are sent after the last rejection of another
+	// type. Each try costs one rejected broadcast and, until it is replaced, a second.
+	typeHold = 24 * time.Hour
 )
 
-// Floors learns the minimum fees of a chain from rejections. A node's minimum is a local setting
-// that no method reports; fee history and gas price show only the fees of others. It is safe for
-// concurrent use.
+// Floors learns from rejections what the nodes of a chain require. A node's minimum is a local
+// setting that no method reports; fee history and gas price show only the fees of others. It is
+// safe for concurrent use.
 type Floors struct {
-	mu    sync.Mutex
-	floor Floor
-	at    time.Time // of the last rejection that reported it
+	mu      sync.Mutex
+	floor   Floor     // LegacyOnly is unused
+	at      time.Time // of the last rejection that changed it
+	typed   bool      // a transaction's type was rejected
+	typedAt time.Time // the last time
 }
 
 // Learn records a rejection of these bytes. Only an UNDERPRICED outcome with a required fee has an
@@ -67,6 +78,50 @@ func (f *Floors) Learn(now time.Time, signed txn.Signed, o txn.Outcome, limit tx
 	}
 }
 
+// LearnType records that no node took these bytes because of their type.
+func (f *Floors) LearnType(now time.Time, signed txn.Signed, o txn.Outcome) {
+	if o.Class != txn.TypeNotSupported {
+		return
+	}
+	tx := new(types.Transaction)
+	if tx.UnmarshalBinary(signed.Raw) != nil || tx.Type() == types.LegacyTxType {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.typed, f.typedAt = true, now
+}
+
+// Guess raises the floor for the replacement of an attempt that every node refused as UNDERPRICED,
+// unless a rejection stated what is required: to the tip that the node suggests, or to twice the
+// refused one. limit, unless zero, caps it; without a limit only the suggestion counts. The floor
+// of m is updated.
+func (f *Floors) Guess(now time.Time, r txn.FeeRequest, m *Market, limit txn.Wei) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m.Floor = f.floorAt(now)
+	if r.Refused != txn.Underpriced || r.Newest.Tip.Lt(&m.Floor.Tip) ||
+		r.Newest.Cap.Lt(&m.Floor.Price) || r.Newest.Tip.Lt(&m.Floor.Guess) {
+		return
+	}
+	guess := m.TipHint
+	if m.BaseFee == nil {
+		guess = orZero(m.GasPrice)
+	}
+	if !guess.Gt(&r.Newest.Tip) {
+		if limit.IsZero() {
+			return
+		}
+		if _, overflow := guess.MulOverflow(&r.Newest.Tip, uint256.NewInt(2)); overflow {
+			return
+		}
+	}
+	if guess = believed(&guess, limit); guess.Gt(&m.Floor.Guess) {
+		f.floor, f.at = f.decayedAt(now), now
+		f.floor.Guess, m.Floor.Guess = guess, guess
+	}
+}
+
 // believed returns the required fee, capped by limit; zero if none is required.
 func believed(needed *txn.Wei, limit txn.Wei) txn.Wei {
 	switch {
@@ -84,13 +139,20 @@ func below(offered *big.Int, needed txn.Wei) bool { return offered.Cmp(needed.To
 func (f *Floors) At(now time.Time) Floor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.decayedAt(now)
+	return f.floorAt(now)
+}
+
+func (f *Floors) floorAt(now time.Time) Floor {
+	floor := f.decayedAt(now)
+	floor.LegacyOnly = f.typed && now.Sub(f.typedAt) < typeHold
+	return floor
 }
 
 func (f *Floors) decayedAt(now time.Time) Floor {
 	halvings := uint(min(max(0, now.Sub(f.at)/floorHold), floorBits))
 	held := f.floor
-	held.Tip.Rsh(&held.Tip, halvings)
-	held.Price.Rsh(&held.Price, halvings)
+	for _, fee := range []*txn.Wei{&held.Tip, &held.Price, &held.Guess} {
+		fee.Rsh(fee, halvings)
+	}
 	return held
 }

@@ -164,7 +164,7 @@ func useAllReads(t *testing.T, r *harness) {
 	if q, o := r.Quote(t.Context(), draft); o.Class != txn.Accepted || q.GasLimit < 21_000 {
 		t.Errorf("quote: %+v, %+v", q, o)
 	}
-	if _, o := r.Fees(t.Context(), txn.Standard, txn.Wei{}); o.Class != txn.Accepted {
+	if _, o := r.Fees(t.Context(), txn.FeeRequest{}); o.Class != txn.Accepted {
 		t.Errorf("fees: %+v", o)
 	}
 }

@@ -19,6 +19,7 @@ type market struct {
 	price    *bigQuantity
 	balance  bigQuantity
 	estimate quantity
+	hint     *bigQuantity
 
 	from   *endpoint // the endpoint that responded
 	number uint64    // of the head
@@ -37,6 +38,7 @@ type marketQuery struct {
 	draft    *txn.Draft // nil: fees only
 	speed    txn.Speed
 	simulate bool // whether to simulate the draft
+	hint     bool // whether to query the node's suggestion of a tip
 }
 
 // simulates reports whether a draft is simulated before it is sent.
@@ -64,7 +66,8 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 			return quote, o
 		}
 	}
-	facts, o := c.market(ctx, "quote", marketQuery{&draft, draft.Speed, simulate})
+	facts, o := c.market(ctx, "quote",
+		marketQuery{draft: &draft, speed: draft.Speed, simulate: simulate})
 	if o.Class != txn.Accepted {
 		return txn.Quote{}, o
 	}
@@ -76,20 +79,23 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 	return quote, o
 }
 
-// Fees returns the fees of a replacement at a speed, within limit only. Other outcomes than
-// ACCEPTED are those of Quote.
-func (c *Client) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome) {
-	facts, o := c.market(ctx, "read fees", marketQuery{speed: speed})
+// Fees returns the fees of a replacement, within its limit only. Other outcomes than ACCEPTED are
+// those of Quote.
+func (c *Client) Fees(ctx context.Context, r txn.FeeRequest) (txn.Fees, txn.Outcome) {
+	facts, o := c.market(ctx, "read fees",
+		marketQuery{speed: r.Speed, hint: r.Refused == txn.Underpriced})
 	if o.Class != txn.Accepted {
 		return txn.Fees{}, o
 	}
-	return c.o.Fees.Reoffer(speed, limit, facts)
+	c.floors.Guess(c.o.Clock.Now(), r, &facts, c.o.Fees.MaxFee)
+	return c.o.Fees.Reoffer(r, facts)
 }
 
 // Gas returns the simulated gas of a draft with the margin. Other outcomes than ACCEPTED are those
 // of Quote.
 func (c *Client) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
-	facts, o := c.market(ctx, "estimate gas", marketQuery{&draft, draft.Speed, true})
+	facts, o := c.market(ctx, "estimate gas",
+		marketQuery{draft: &draft, speed: draft.Speed, simulate: true})
 	if o.Class != txn.Accepted {
 		return 0, o
 	}
@@ -257,6 +263,9 @@ func (e *endpoint) fetchMarket(ctx context.Context, client *jsonrpc.Client, q ma
 			},
 		)
 	}
+	if q.hint {
+		elems = append(elems, jsonrpc.Call{Method: "eth_maxPriorityFeePerGas", Result: &m.hint})
+	}
 	if err := client.Batch(ctx, elems); err != nil {
 		return err
 	}
@@ -350,6 +359,7 @@ func (m *market) facts() (Market, error) {
 	if !m.noPrice {
 		facts.GasPrice = fromBig(m.price)
 	}
+	facts.TipHint = larger(aboveBase(facts.GasPrice, facts.BaseFee), orZero(fromBig(m.hint)))
 	if m.noHistory || len(m.history.BaseFees) == 0 {
 		facts.Tip = aboveBase(facts.GasPrice, facts.BaseFee)
 		return facts, nil
@@ -365,6 +375,13 @@ func aboveBase(price, base *txn.Wei) (tip txn.Wei) {
 		tip.Sub(price, base)
 	}
 	return tip
+}
+
+func orZero(w *txn.Wei) txn.Wei {
+	if w == nil {
+		return txn.Wei{}
+	}
+	return *w
 }
 
 // fromBig returns a copy of the value; nil if it is missing.

@@ -31,6 +31,7 @@ func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 			break
 		}
 	}
+	c.floors.LearnType(c.o.Clock.Now(), signed, *best)
 	return *best
 }
 

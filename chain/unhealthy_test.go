@@ -280,7 +280,7 @@ func TestClients_OneChainDown_OthersUnaffected(t *testing.T) {
 		if a := fast.Receipts(t.Context(), []txn.Hash{{1}})[0]; a.Receipt == nil {
 			t.Fatalf("receipt: %+v", a)
 		}
-		if _, o := fast.Fees(t.Context(), txn.Standard, txn.Wei{}); o.Class != txn.Accepted {
+		if _, o := fast.Fees(t.Context(), txn.FeeRequest{}); o.Class != txn.Accepted {
 			t.Fatalf("fees: %+v", o)
 		}
 		if _, err := fast.Account(t.Context(), txn.Address{1}, 1); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,6 +49,7 @@ var sendFaults = []sendFault{
 	{"underpriced", chaintest.Say("transaction underpriced")},
 	{"replacement underpriced", chaintest.Say("replacement transaction underpriced")},
 	{"fee cap below the base fee", chaintest.Say("max fee per gas less than block base fee")},
+	{"type not supported", chaintest.Say("only legacy transactions are supported")},
 	{"no funds", chaintest.Say("insufficient funds for gas * price + value")},
 	{"too many requests", rejected(txn.RateLimited, 20*time.Millisecond)},
 	{"not authorised", rejected(txn.Unauthorized, 0)},
@@ -120,10 +122,17 @@ func (c *matrixCell) endsTransaction() bool {
 	return c.moment == "first send" && c.fault.Reply != nil && c.fault.Reply.Class == txn.Invalid
 }
 
+// refused reports whether the fault asks for other fees or another type, so that the attempt is
+// replaced unless a node has accepted it.
+func (c *matrixCell) refused() bool {
+	return c.fault.Reply != nil && slices.Contains([]txn.Class{txn.Underpriced,
+		txn.FeeCapBelowBaseFee, txn.TypeNotSupported}, c.fault.Reply.Class)
+}
+
 func (c *matrixCell) over() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	gone := (c.endsTransaction() || c.replaced) && len(c.attempts) > c.attempt()
+	gone := (c.endsTransaction() || c.replaced || c.refused()) && len(c.attempts) > c.attempt()
 	if c.hits < faultyTimes && !gone {
 		return fmt.Errorf("%s at the %s: %d faults", c.fault.name, c.moment, c.hits)
 	}

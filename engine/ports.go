@@ -31,10 +31,10 @@ type OwnerChain interface {
 	// for a draft, at its speed and within its own cap. A refusal of the node (it would revert, no
 	// funds) is an outcome; ACCEPTED comes with the quote.
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
-	// Fees returns the market fees at a speed, for a replacement; limit is its cap per unit of gas,
-	// zero for none, in place of the cap that Quote applies. As with Quote, a refusal is an
-	// outcome.
-	Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome)
+	// Fees returns the market fees for a replacement. Its limit applies in place of the cap of
+	// Quote. After a refusal of the newest attempt they are fees, or of a type, that the nodes may
+	// accept. As with Quote, a refusal is an outcome.
+	Fees(ctx context.Context, r txn.FeeRequest) (txn.Fees, txn.Outcome)
 	// Gas estimates the gas of a draft by simulation, with the configured margin. As with Quote, a
 	// refusal is an outcome.
 	Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome)

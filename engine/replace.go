@@ -13,7 +13,7 @@ func (a *actor) replace(ctx context.Context, v *txn.View, s *txn.Replace) (txn.C
 	defer cancel()
 	var r txn.Replacement
 	var market txn.Fees
-	market, r.Outcome = a.chain.Fees(calls, s.Tx.Terms.Speed, s.Limit)
+	market, r.Outcome = a.chain.Fees(calls, s.FeeRequest())
 	if s.Kind == txn.Cancel && r.Outcome.Class == txn.Accepted {
 		s.Estimate = a.cancelGas(calls, v, s)
 	}

@@ -122,13 +122,12 @@ func (p chainPort) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.O
 	return p.c.Quote(ctx, draft)
 }
 
-func (p chainPort) Fees(ctx context.Context, speed txn.Speed,
-	limit txn.Wei) (txn.Fees, txn.Outcome) {
+func (p chainPort) Fees(ctx context.Context, r txn.FeeRequest) (txn.Fees, txn.Outcome) {
 	ctx, err := p.ask(ctx, chaintest.MethodFees, 0, nil)
 	if err != nil {
 		return txn.Fees{}, txn.Outcome{Class: txn.Unavailable}
 	}
-	return p.c.Fees(ctx, speed, limit)
+	return p.c.Fees(ctx, r)
 }
 
 func (p chainPort) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {

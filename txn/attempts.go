@@ -72,6 +72,7 @@ var notPooled = map[Class]bool{
 	PoolFull:           true,
 	ExecutionReverted:  true,
 	WrongChain:         true,
+	TypeNotSupported:   true,
 	Invalid:            true,
 }
 

@@ -97,6 +97,9 @@ func Sent(v *View, b Broadcast, answer Outcome) Change {
 		if answer.Class == Unavailable {
 			delay = outageBackoff(next.SubmitAttempts)
 		}
+		if v.replacesRefused(tx, next, b.Attempt) {
+			delay = Backoff(tx.replacements())
+		}
 		delay = min(max(delay, answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
 	switch {
@@ -154,9 +157,22 @@ func Sent(v *View, b Broadcast, answer Outcome) Change {
 	return Change{Writes: v.move(tx, kind, &next, delay)}
 }
 
+// replacesRefused reports whether a refused attempt is replaced next. The first replacement follows
+// soon, because nodes report what they require, and further ones ever later: a pool that is full
+// for a moment must not drive the fees up to the cap.
+func (v *View) replacesRefused(tx *Tx, next Status, sent *Attempt) bool {
+	after := *tx
+	after.Status = next
+	return refusedType(&after, sent) || refusedPrice(v, &after, sent)
+}
+
 // credible downgrades an invalid response if a pool may have the bytes: one node cannot speak for
-// all, and the transaction may still be included.
+// all, and the transaction may still be included. A node that refuses the type of a legacy
+// transaction accepts none.
 func (b *Broadcast) credible(answer Outcome) Outcome {
+	if answer.Class == TypeNotSupported && b.Attempt.Fees.Legacy {
+		answer.Class = Invalid
+	}
 	if answer.Class == Invalid && b.Attempt.No <= b.Tx.Pooled {
 		answer.Class = Ambiguous
 		answer.Detail = strings.TrimSuffix(

@@ -222,6 +222,7 @@ func TestFeeCap_OutageMeanwhile_KeepsBumping(t *testing.T) {
 	for name, answers := range map[string][]Preparation{"before the cap": {away,
 		{Outcome: Outcome{Class: FeeCapBelowBaseFee}}}, "after it": {accepted, away}} {
 		w := capped(t)
+		w.view.Policy.FixedPrice = true // only the bump policy replaces
 		w.view.Open[0].Accepted = 0
 		w.view.Open[0].LastOutcome = Underpriced
 		w.view.Open[0].Attempts[0].Fees.Cap = wei(100)
@@ -259,6 +260,7 @@ func TestFeeCap_Exhausted_KeepsBumping(t *testing.T) {
 	t.Parallel()
 	p := bumping(policy)
 	p.ResubmitMax, p.ResubmitInterval = 2, time.Second
+	p.FixedPrice = true // without the replacement of refused attempts
 	w := newWorld(1, p)
 	w.untilStuck(t, Underpriced)
 	if tx := w.view.Open[0]; tx.Reason != ReasonResubmitExhausted || len(tx.Attempts) != 1 {

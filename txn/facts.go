@@ -113,6 +113,7 @@ const (
 	Unavailable            Class = "UNAVAILABLE"
 	Unauthorized           Class = "UNAUTHORIZED"
 	WrongChain             Class = "WRONG_CHAIN"
+	TypeNotSupported       Class = "TX_TYPE_NOT_SUPPORTED"
 	Invalid                Class = "INVALID"
 	ExecutionReverted      Class = "REVERTED"
 	Ambiguous              Class = "AMBIGUOUS"
@@ -122,7 +123,7 @@ const (
 var Classes = []Class{
 	Accepted, AlreadyKnown, NonceTooLow, NonceGap, ReplacementUnderpriced, Underpriced,
 	FeeCapBelowBaseFee, InsufficientFunds, PoolFull, RateLimited, Unavailable, Unauthorized,
-	WrongChain, Invalid, ExecutionReverted, Ambiguous,
+	WrongChain, TypeNotSupported, Invalid, ExecutionReverted, Ambiguous,
 }
 
 // Outcome is the classified RPC response to a send, or to an estimate.

@@ -9,8 +9,8 @@ func TestSent_Pooled(t *testing.T) {
 	t.Parallel()
 	for class, pooled := range map[Class]int{NonceGap: 0, Underpriced: 0, FeeCapBelowBaseFee: 0,
 		InsufficientFunds: 0, PoolFull: 0, ExecutionReverted: 0, WrongChain: 0, Invalid: 0,
-		Unavailable: 0, RateLimited: 0, Unauthorized: 0, Accepted: 1, AlreadyKnown: 1, Ambiguous: 1,
-		NonceTooLow: 1, ReplacementUnderpriced: 1} {
+		TypeNotSupported: 0, Unavailable: 0, RateLimited: 0, Unauthorized: 0, Accepted: 1,
+		AlreadyKnown: 1, Ambiguous: 1, NonceTooLow: 1, ReplacementUnderpriced: 1} {
 		b := until[Broadcast](t, newWorld(1, policy))
 		if got := afterOutcome(&b, Outcome{Class: class}).Pooled; got != pooled {
 			t.Errorf("%s: %d", class, got)

@@ -9,7 +9,7 @@ import (
 )
 
 // DefaultBumpPolicy decides when a transaction that is not included is replaced with higher fees.
-// The Policy decides how much higher.
+// The Policy decides how much higher. One that no node has accepted is replaced without it.
 type DefaultBumpPolicy struct {
 	Enabled     bool          // also bump transactions that are not being cancelled
 	MinInterval time.Duration // between two attempts of a transaction
@@ -48,9 +48,25 @@ type Replace struct {
 	Estimate    uint64 // estimated gas of a cancel; 0: unknown
 	// a node called the newest attempt, a cancel, invalid: another one needs more gas
 	NewestInvalid bool
+	// UNDERPRICED, FEE_CAP_BELOW_BASE_FEE or TX_TYPE_NOT_SUPPORTED: why the nodes refused the
+	// newest attempt; empty: for another reason, or a node has it
+	Refused Class
 }
 
 func (*Replace) step() {}
+
+// FeeRequest is a request for the fees of a replacement.
+type FeeRequest struct {
+	Speed   Speed
+	Limit   Wei   // highest fee cap per unit of gas; zero: none
+	Newest  Fees  // of the attempt to replace
+	Refused Class // see Replace
+}
+
+// FeeRequest returns the request for the fees of this replacement.
+func (s *Replace) FeeRequest() FeeRequest {
+	return FeeRequest{s.Tx.Terms.Speed, s.Limit, s.Newest, s.Refused}
+}
 
 // Unsigned returns the transaction to sign at these fees: the same payload, or the cancel payload.
 func (s *Replace) Unsigned(v *View, fees Fees) Unsigned {
@@ -101,12 +117,23 @@ func (s *Replace) RepeatsInvalid() bool {
 
 // BumpedFees returns the fees of the replacement at these market fees. ok is false if the limit
 // does not allow fees that a pool would accept.
+//
+// A legacy market changes the type. The gas price then stands for both fees, so it is at least the
+// higher one: pools compare each fee with that of the attempt they have. A legacy attempt stays
+// one, because every node accepts it.
 func (s *Replace) BumpedFees(market Fees) (fees Fees, ok bool) {
-	fees.Legacy = s.Newest.Legacy
+	fees.Legacy = s.Newest.Legacy || market.Legacy
 	fees.Cap, fees.Tip = bumpedFee(s.Pooled.Cap, s.Permille), bumpedFee(s.Pooled.Tip, s.Permille)
 	fees.Cap, fees.Tip = maxWei(fees.Cap, plusOne(s.Newest.Cap)), maxWei(fees.Tip,
 		plusOne(s.Newest.Tip))
 	needed := fees.Cap
+	if fees.Legacy != s.Newest.Legacy && s.Pooled == (Fees{}) {
+		needed.Clear() // the type was refused, not the price, and no pool has anything to outbid
+	}
+	if s.Refused == Underpriced { // a wei more would be refused as well
+		fees.Cap = maxWei(fees.Cap, bumpedFee(s.Newest.Cap, s.Permille))
+		fees.Tip = maxWei(fees.Tip, bumpedFee(s.Newest.Tip, s.Permille))
+	}
 	fees.Cap, fees.Tip = maxWei(fees.Cap, market.Cap), maxWei(fees.Tip, market.Tip)
 	if fees.Legacy {
 		fees.Cap = maxWei(fees.Cap, fees.Tip)
@@ -176,6 +203,12 @@ func replacement(v *View, tx *Tx) *Replace {
 		s := replace(v, tx, Cancel, 0)
 		s.NewestInvalid = true
 		return s
+	case refusedType(tx, last), refusedPrice(v, tx, last):
+		s := replace(v, tx, Bump, 0)
+		if s.Kind != Cancel { // these are still the fees of a first attempt
+			s.Limit = s.lowestLimit(v, v.Policy.MaxFee)
+		}
+		return s
 	case tx.LastOutcome != "" && !unexamined(tx.LastOutcome) &&
 		tx.LastOutcome != InsufficientFunds && v.Policy.Bump != nil &&
 		v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
@@ -184,13 +217,41 @@ func replacement(v *View, tx *Tx) *Replace {
 	return nil
 }
 
+// maxReprices bounds the attempts that replace one which every node found too cheap. A fee that is
+// doubled that often has risen a million times.
+const maxReprices = 20
+
+// refusedType reports whether the newest attempt is not a legacy transaction and its type is why
+// the nodes refused it. Its replacement is one.
+func refusedType(tx *Tx, last *Attempt) bool {
+	return tx.LastOutcome == TypeNotSupported && !last.Fees.Legacy && unaccepted(tx, last)
+}
+
+// refusedPrice reports whether the fees of the newest attempt are why the nodes refused it.
+func refusedPrice(v *View, tx *Tx, last *Attempt) bool {
+	return (tx.LastOutcome == Underpriced || tx.LastOutcome == FeeCapBelowBaseFee) &&
+		!v.Policy.FixedPrice && unaccepted(tx, last) && tx.replacements() < maxReprices
+}
+
+// unaccepted reports whether no node has accepted any attempt at the nonce or, of a cancel, the
+// newest one. A transaction that a node has accepted costs more only by the bump policy.
+func unaccepted(tx *Tx, last *Attempt) bool {
+	return tx.Accepted == 0 || last.Kind == Cancel && tx.Accepted < last.No
+}
+
+// refusals are the outcomes that ask for other fees or another type.
+var refusals = map[Class]bool{
+	Underpriced:        true,
+	FeeCapBelowBaseFee: true,
+	TypeNotSupported:   true,
+}
+
 func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {
 	s := &Replace{
 		Tx:        tx,
 		Kind:      kind,
 		Newest:    tx.newest().Fees,
 		Permille:  v.Policy.BumpPermille,
-		Limit:     v.Policy.BumpMaxFee,
 		CommandID: command,
 	}
 	if tx.abandoned() || executedUnexpectedly(tx.Reason) {
@@ -202,11 +263,21 @@ func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {
 			s.Pooled = a.Fees
 		}
 	}
-	s.Limit = LowerLimit(s.Limit, v.Submitter.MaxFee)
-	if s.Kind != Cancel {
-		s.Limit = LowerLimit(s.Limit, tx.Terms.MaxFee)
+	if refusals[tx.LastOutcome] {
+		s.Refused = tx.LastOutcome
 	}
+	s.Limit = s.lowestLimit(v, v.Policy.BumpMaxFee)
 	return s
+}
+
+// lowestLimit returns the lowest of the chain's limit and those of the account and, unless it is
+// cancelled, of the transaction.
+func (s *Replace) lowestLimit(v *View, chains Wei) Wei {
+	limit := LowerLimit(chains, v.Submitter.MaxFee)
+	if s.Kind != Cancel {
+		limit = LowerLimit(limit, s.Tx.Terms.MaxFee)
+	}
+	return limit
 }
 
 // LowerLimit returns the lower of two limits; zero means no limit.
@@ -299,6 +370,8 @@ func (s *Replace) limitName(v *View) string {
 		where = "the transaction's own max_fee"
 	case !v.Submitter.MaxFee.IsZero() && s.Limit == v.Submitter.MaxFee:
 		where = "max_fee of the submitter"
+	case s.Limit == v.Policy.MaxFee && s.Limit != v.Policy.BumpMaxFee:
+		where = "fees.max_fee_cap_gwei in the configuration"
 	}
 	return "the cap of " + InGwei(s.Limit) + " gwei (" + where + ")"
 }

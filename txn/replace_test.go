@@ -166,6 +166,7 @@ func TestBump_FeeOutcomes(t *testing.T) {
 				Underpriced,
 				ReplacementUnderpriced,
 				FeeCapBelowBaseFee,
+				TypeNotSupported,
 			},
 			class,
 		)

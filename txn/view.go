@@ -26,6 +26,9 @@ type Policy struct {
 	BumpPermille uint64
 	// highest fee cap of a replacement per unit of gas; zero: no limit
 	BumpMaxFee Wei
+	// the same for a transaction that no node has accepted yet
+	MaxFee     Wei
+	FixedPrice bool // the gas price is configured, whatever the nodes require
 }
 
 // View is everything the owner of a submitter knows at one moment: its ledger, pending commands,

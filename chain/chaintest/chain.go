@@ -41,10 +41,15 @@ type Options struct {
 	MaxTxGas uint64      // of a transaction, EIP-7825; 16,777,216
 	BaseFee  txn.Wei     // 1 gwei; SetBaseFee changes it
 	// a chain without EIP-1559: no base fee, and only legacy transactions
-	Legacy   bool
-	GasPrice txn.Wei               // suggested price of a legacy chain; 1 gwei
-	MinTip   txn.Wei               // minimum tip of the pool; 1 wei
-	Tips     map[txn.Speed]txn.Wei // tip for each speed; none: MinTip. SetTips changes it
+	Legacy bool
+	// LegacyPool takes only legacy transactions, on a chain with a base fee.
+	LegacyPool bool
+	GasPrice   txn.Wei // suggested price of a legacy chain; 1 gwei
+	MinTip     txn.Wei // minimum tip of the pool; 1 wei
+	// TerseFloor omits the minimum tip from the message of a refusal.
+	TerseFloor bool
+	TipHint    txn.Wei               // suggested to replace a refused attempt; none
+	Tips       map[txn.Speed]txn.Wei // tip for each speed; none: MinTip. SetTips changes it
 	// pool capacity in transactions; 6144. A full pool drops its cheapest for a better one
 	PoolLimit int
 	BlockTime uint64 // seconds between the timestamps of two blocks; 1

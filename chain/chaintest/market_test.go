@@ -40,12 +40,13 @@ func TestFloor_Learned(t *testing.T) {
 	if q, o := c.Quote(t.Context(), draft); o.Class != txn.FeeCapBelowBaseFee {
 		t.Errorf("quote %+v, %+v within a cap that no node takes", q, o)
 	}
-	if f, o := c.Fees(t.Context(), txn.Fast, gweis(24)); o.Class != txn.FeeCapBelowBaseFee {
+	if f, o := c.Fees(t.Context(),
+		txn.FeeRequest{Speed: txn.Fast, Limit: gweis(24)}); o.Class != txn.FeeCapBelowBaseFee {
 		t.Errorf("fees %+v, %+v within a cap that no node takes", f, o)
 	}
 	c.SetMinTip(gweis(1000)) // above the configured cap
 	c.mustSend(t, c.priced(t, 1, 0, fees), txn.Underpriced)
-	if f, o := c.Fees(t.Context(), txn.Standard, gweis(100)); o.Class != txn.Accepted ||
+	if f, o := c.Fees(t.Context(), txn.FeeRequest{Limit: gweis(100)}); o.Class != txn.Accepted ||
 		f.Cap != gweis(100) ||
 		f.Tip != gweis(100) {
 		t.Errorf("fees %+v, %+v; want the cap and no more", f, o)
@@ -88,7 +89,7 @@ func TestMarket_Speeds(t *testing.T) {
 		t.Helper()
 		q, o := c.Quote(t.Context(),
 			txn.Draft{From: Address(0), Payload: txn.Payload{To: &shop}, Speed: speed})
-		fees, same := c.Fees(t.Context(), speed, txn.Wei{})
+		fees, same := c.Fees(t.Context(), txn.FeeRequest{Speed: speed})
 		if o.Class != txn.Accepted || same.Class != txn.Accepted || fees != q.Fees {
 			t.Fatalf("quote %+v, %+v; fees %+v, %+v", q, o, fees, same)
 		}
@@ -176,7 +177,7 @@ func TestPooled_Diagnosis(t *testing.T) {
 		t.Errorf("of a node that is down: %q, %v", got, err)
 	}
 	c.Intercept(faulty(MethodFees, Fault{Reply: &txn.Outcome{Class: txn.RateLimited}}))
-	if f, o := c.Fees(t.Context(), txn.Standard, txn.Wei{}); o.Class != txn.RateLimited {
+	if f, o := c.Fees(t.Context(), txn.FeeRequest{}); o.Class != txn.RateLimited {
 		t.Errorf("fees %+v, %+v", f, o)
 	}
 }

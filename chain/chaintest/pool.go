@@ -207,6 +207,8 @@ func (c *Chain) valid(tx *types.Transaction) (txn.Address, error) {
 		tx.Type() > types.DynamicFeeTxType && tx.Type() != types.SetCodeTxType:
 		return txn.Address{}, fmt.Errorf(
 			"transaction type not supported: tx type %d not supported by this pool", tx.Type())
+	case tx.Type() != types.LegacyTxType && c.o.LegacyPool:
+		return txn.Address{}, errors.New("only legacy transactions are supported")
 	case tx.Size() > maxTxSize:
 		return txn.Address{}, fmt.Errorf("oversized data: transaction size %d, limit %d", tx.Size(),
 			maxTxSize)
@@ -236,6 +238,8 @@ func (c *Chain) valid(tx *types.Transaction) (txn.Address, error) {
 	case tx.Gas() < floor:
 		return txn.Address{}, fmt.Errorf(
 			"insufficient gas for floor data gas cost: gas %d, minimum needed %d", tx.Gas(), floor)
+	case c.o.TerseFloor && tx.GasTipCapIntCmp(c.o.MinTip.ToBig()) < 0:
+		return txn.Address{}, errors.New("transaction underpriced")
 	case tx.GasTipCapIntCmp(c.o.MinTip.ToBig()) < 0:
 		return txn.Address{}, fmt.Errorf(
 			"transaction gas price below minimum: gas tip cap %d, minimum needed %s",

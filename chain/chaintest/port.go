@@ -117,6 +117,7 @@ func (c *Chain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		r.Accepted = refused == nil
 		r.Outcome = outcomeOf(refused)
 		c.floors.Learn(c.now(), signed, r.Outcome, c.o.Fees.MaxFee)
+		c.floors.LearnType(c.now(), signed, r.Outcome)
 	}
 	if f.Reply != nil && err == nil {
 		r.Outcome = *f.Reply
@@ -248,8 +249,8 @@ func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outc
 }
 
 // Fees returns the fees of a replacement at a speed, by the rules of chain.Client.
-func (c *Chain) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome) {
-	f, err := c.enter(ctx, Call{Method: MethodFees, Speed: speed})
+func (c *Chain) Fees(ctx context.Context, r txn.FeeRequest) (txn.Fees, txn.Outcome) {
+	f, err := c.enter(ctx, Call{Method: MethodFees, Speed: r.Speed})
 	if err != nil {
 		return txn.Fees{}, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
 	}
@@ -258,7 +259,9 @@ func (c *Chain) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.F
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.o.Fees.Reoffer(speed, limit, c.market(speed))
+	m := c.market(r.Speed)
+	c.floors.Guess(c.now(), r, &m, c.o.Fees.MaxFee)
+	return c.o.Fees.Reoffer(r, m)
 }
 
 // Gas simulates the draft on the newest state, by the rules of chain.Client.
@@ -289,6 +292,7 @@ func (c *Chain) market(speed txn.Speed) chain.Market {
 		Tip:         c.o.Tips[speed],
 		BlockGas:    c.o.GasLimit,
 		Floor:       c.floors.At(c.now()),
+		TipHint:     c.o.TipHint,
 	}
 }
 

@@ -458,7 +458,7 @@ func (s *suite) cancelled() {
 	if b, err := s.Chain.Tagged(ctx, "safe"); !errors.Is(err, txn.ErrUnavailable) {
 		s.Errorf("safe block: %+v, %v, want unavailable", b, err)
 	}
-	if f, o := s.Chain.Fees(ctx, txn.Standard, txn.Wei{}); o.Class != txn.Unavailable {
+	if f, o := s.Chain.Fees(ctx, txn.FeeRequest{}); o.Class != txn.Unavailable {
 		s.Errorf("fees: %+v, %+v", f, o)
 	}
 	if gas, o := s.Chain.Gas(ctx, txn.Draft{From: addressOf(s.Key)}); o.Class != txn.Unavailable {

@@ -34,7 +34,7 @@ type Chain interface {
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
 	Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error)
 	Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome)
-	Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome)
+	Fees(ctx context.Context, r txn.FeeRequest) (txn.Fees, txn.Outcome)
 	Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce,
 		hashes []txn.Hash) (txn.Diagnosis, error)
 	Tagged(ctx context.Context, tag string) (*txn.Block, error)

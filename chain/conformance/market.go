@@ -17,7 +17,7 @@ const leastTip = 1_000_000
 func (s *suite) market() {
 	var cheapest txn.Fees
 	for _, speed := range []txn.Speed{txn.Slow, txn.Standard, txn.Fast} {
-		fees, o := s.Chain.Fees(s.Context(), speed, txn.Wei{})
+		fees, o := s.Chain.Fees(s.Context(), txn.FeeRequest{Speed: speed})
 		if o.Class != txn.Accepted || fees.Tip.Gt(&fees.Cap) || fees.Cap.IsZero() {
 			s.Fatalf("speed %q: %+v, %+v", speed, fees, o)
 		}
@@ -38,7 +38,8 @@ func (s *suite) market() {
 	if low.IsZero() {
 		return
 	}
-	if fees, o := s.Chain.Fees(s.Context(), txn.Standard, low); o.Class != txn.FeeCapBelowBaseFee {
+	if fees, o := s.Chain.Fees(s.Context(),
+		txn.FeeRequest{Limit: low}); o.Class != txn.FeeCapBelowBaseFee {
 		s.Errorf("fees %+v, %+v for a cap far below the base fee", fees, o)
 	}
 	to := txn.Address{0xfe}

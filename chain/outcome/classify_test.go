@@ -47,7 +47,7 @@ var classesOf = map[string][]txn.Class{
 	"intrinsic_gas":           {txn.Invalid},
 	"gas_limit_exceeded":      {txn.Invalid},
 	"oversized":               {txn.Invalid},
-	"tx_type_not_supported":   {txn.Invalid},
+	"tx_type_not_supported":   {txn.TypeNotSupported},
 	"invalid_sender":          {txn.Invalid},
 	"fatal_other":             {txn.Invalid, txn.Ambiguous},
 }

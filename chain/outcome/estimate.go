@@ -17,6 +17,8 @@ func ForEstimate(o txn.Outcome, data any) txn.Class {
 	case o.Class == txn.Ambiguous && executionFailed.MatchString(o.Detail),
 		o.Class == txn.Ambiguous && isRevert(ReturnData(data)):
 		return txn.ExecutionReverted
+	case o.Class == txn.TypeNotSupported: // an estimate names no type: the draft itself is meant
+		return txn.Invalid
 	case o.Class == txn.Invalid && cannotAfford(o.Detail):
 		return txn.InsufficientFunds
 	}

@@ -93,6 +93,13 @@ func Meanings() []Meaning {
 			rebroadcast + ". It is shown as the reason: correct the endpoint or the chain_id",
 		},
 		{
+			txn.TypeNotSupported,
+			"the node takes no transactions of this type (EIP-2718)",
+			"signs a legacy transaction for the same nonce, unless a node has accepted an " +
+				"attempt, and uses legacy transactions on this chain for a day. A legacy " +
+				"transaction with this response is treated as INVALID",
+		},
+		{
 			txn.Invalid,
 			"no node of the chain will ever accept these bytes",
 			"cancels the nonce and fails. Bytes that a pool may hold are treated as AMBIGUOUS, " +

@@ -10,8 +10,8 @@ import "github.com/fencepost/fencepost/txn"
 //     attempt of their nonce. The owner looks for receipts next.
 //  3. AMBIGUOUS: no response, or an unknown one. A node may have the bytes.
 //  4. A rejection that time, funds or fees can change. The nonce is kept.
-//  5. REVERTED, WRONG_CHAIN, INVALID: the bytes are given up. Every endpoint that processed them
-//     must agree.
+//  5. REVERTED, WRONG_CHAIN, TX_TYPE_NOT_SUPPORTED, INVALID: the bytes are given up. Every endpoint
+//     that processed them must agree.
 //  6. RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE: the bytes were not processed.
 //
 // The round ends at the first response of rank 1 or 2. After any other response the next endpoint
@@ -38,7 +38,7 @@ func RankOf(class txn.Class) Rank {
 		return RankKnown
 	case txn.NonceGap, txn.Underpriced, txn.FeeCapBelowBaseFee, txn.InsufficientFunds, txn.PoolFull:
 		return RankRetryable
-	case txn.ExecutionReverted, txn.WrongChain, txn.Invalid:
+	case txn.ExecutionReverted, txn.WrongChain, txn.TypeNotSupported, txn.Invalid:
 		return RankPermanent
 	case txn.RateLimited, txn.Unauthorized, txn.Unavailable:
 		return RankUnprocessed

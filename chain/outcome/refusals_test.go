@@ -76,7 +76,7 @@ func TestClassifyBorrowedWords(t *testing.T) {
 		"max priority fee per gas higher than max fee per gas": txn.Invalid,
 		"tip above fee cap is not allowed":                     txn.Invalid,
 		"CREATE operation is disabled":                         txn.Invalid,
-		"transaction type not supported":                       txn.Invalid,
+		"transaction type not supported":                       txn.TypeNotSupported,
 		"not enough gas":                                       txn.Invalid,
 		"Invalid parameters: tx already exist":                 txn.AlreadyKnown,
 		"transaction rejected: already in mempool":             txn.AlreadyKnown,

@@ -69,12 +69,25 @@ var sizeRules = []rule{
 		except(`\b(response|reply|answer|payload|batch|header)\b`,
 			`\brequest (entity|body|data|size)\b`),
 	newRule(
-		txn.Invalid,
-		"a transaction type that the chain does not support",
+		txn.TypeNotSupported,
+		"a transaction type that the node or the chain does not support",
 		`\b(transaction|tx) type\b`,
+		`\bonly (\S+ ){0,3}(legacy|type[ -]?(0|0x0))\b`,
+		`\b(legacy|type[ -]?(0|0x0)) (tx|txs|txns?|transactions?) only\b`,
+		`\b(must|should|has to|needs to) be (a |of )?(legacy|type[ -]?(0|0x0))\b`,
+		`\bnon legacy\b`,
+		`\b(use|requires?|expected|expects) (a )?legacy (tx|transaction)`,
+		`\b(dynamic fee|typed|type[ -]?(2|0x2)|access list|london|berlin) (tx|txs|txns?|`+
+			`transactions?|envelopes?) `+fewWords+`(not|disabled|unsupported|rejected|dont|doesnt|`+
+			`isnt|arent|unknown|cannot)\b`,
+		`\b(not|doesnt|does not|dont|cannot|no) (support|accept|allow|enable|process|supports) `+
+			`(\S+ ){0,2}(dynamic fee|typed|type[ -]?(2|0x2)|eip-?1559|eip-?2718|1559|london)\b`,
+		`\b(max ?fee ?per ?gas|max ?priority ?fee ?per ?gas|dynamic fees?|eip-?1559) (\S+ ){0,4}`+
+			`(not|isnt|arent|un)( |-)?(supported|enabled|activated?|allowed|available)\b`,
+		`\brlp: expected (input )?list for types\.(txdata|transaction)\b`,
 		`\btype (\S+ ){0,4}(not supported|unsupported|rejected|not allowed)\b`,
 		`\b(unsupported|unknown|invalid) (transaction|tx)( type)?:? (type|envelope|format)\b`,
-		`\bunsupported (\S+ ){0,3}(signature|transactions?|envelope)\b`,
+		`\bunsupported (\S+ ){0,3}(transactions?|envelope)\b`,
 		`\b(access lists?|blob transactions?|set code|typed transactions?|eip-?(1559|2718|2930|`+
 			`4844|7702))\b.*\b(not|disabled|unsupported|doesnt|dont)\b`,
 		`\bbefore the \S+ (hard ?)?fork\b`,
@@ -94,6 +107,7 @@ var sizeRules = []rule{
 			`signature|signer|fee payer|v, r, s|s value|ecdsa)\b`,
 		`\bsignature (\S+ ){0,4}(invalid|failed|wrong|malformed|incorrect|error)\b`,
 		`\binvalid [vrs]( value)?\b`,
+		`\bunsupported (\S+ ){0,3}signature\b`,
 		`\b(is |was )?not signed\b`,
 		`\bunsigned transaction\b`,
 		`\bunprotected `+fewWords+`transaction\b`,
