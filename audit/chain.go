@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -15,6 +17,7 @@ type Options struct {
 	Chain     Chain // nil: the ledger is only checked against itself
 	Submitter txn.SubmitterID
 	Progress  func(Progress) // called after each page of transactions; may be nil
+	Clock     clock.Clock    // nil: the machine's
 }
 
 // Progress is how far a full audit has come.
@@ -40,14 +43,22 @@ const (
 	// accountReads is how often the account is read before a difference counts: a read may fall
 	// into a reorg.
 	accountReads = 3
+	// secondReading is the time between two readings of the chain that must find the same. An
+	// endpoint may lack a receipt for a moment, and others may have it.
+	secondReading = 2 * time.Second
 )
 
 // Run checks the whole ledger of one submitter against its laws and the chain: each final
 // transaction is in the block of its receipt, no attempt of a transaction that never executed or
 // that gave up its nonce is on chain, and the account's nonce matches the cursor. It may run while
-// an owner works. An error names the failed read; the report has the violations found until then.
+// an owner works. A difference to the chain counts once two readings have found it, of different
+// endpoints if the chain has several. An error names the failed read; the report has the violations
+// found until then.
 func Run(ctx context.Context, o Options) (Report, error) {
 	a := full{Options: o}
+	if a.Clock == nil {
+		a.Clock = clock.Real{}
+	}
 	info, err := o.Store.Submitter(ctx, o.Submitter)
 	if err != nil {
 		return a.report, fmt.Errorf("audit: submitter %d: %w", o.Submitter, err)
@@ -66,18 +77,32 @@ func Run(ctx context.Context, o Options) (Report, error) {
 // full is a full audit.
 type full struct {
 	Options
-	report Report
-	nonce  txn.Nonce // of the last final transaction that was compared
+	report  Report
+	nonce   txn.Nonce // of the last final transaction that was compared
+	doubted []doubt   // to be read again
 }
 
-func (a *full) found(law, check string, tx *txn.TxID, format string, values ...any) {
-	a.report.Violations = append(a.report.Violations, store.Violation{
+// doubt is a transaction that one reading of the chain contradicts.
+type doubt struct {
+	tx     store.FinalTx
+	checks []string // that failed
+}
+
+func (a *full) found(law, check, format string, values ...any) {
+	a.report.Violations = append(a.report.Violations,
+		violation(law, check, nil, format, values...))
+}
+
+func violation(law, check string, tx *txn.TxID, format string, values ...any) store.Violation {
+	return store.Violation{
 		Law: law, Check: check, Tx: tx, What: fmt.Sprintf(format, values...), Values: values,
-	})
+	}
 }
 
 func (a *full) chain(ctx context.Context) error {
-	for _, check := range []func(context.Context) error{a.finals, a.requeued, a.account} {
+	for _, check := range []func(context.Context) error{
+		a.finals, a.requeued, a.readAgain, a.account,
+	} {
 		if err := check(ctx); err != nil {
 			return err
 		}
@@ -130,12 +155,29 @@ func (a *full) progress(compared int) {
 	}
 }
 
-// compare looks up every attempt of these transactions. The head is read first: an endpoint that is
-// behind the block of a receipt lags, and its "not found" proves nothing.
+// compare looks up every attempt of these transactions. Those that the chain contradicts are read
+// again at the end.
 func (a *full) compare(ctx context.Context, page []store.FinalTx) error {
-	head, err := a.Chain.Head(ctx)
+	head, on, err := a.read(ctx, page)
 	if err != nil {
 		return err
+	}
+	for _, tx := range page {
+		a.report.Hashes += len(tx.Attempts)
+		if checks := failedChecks(a.contradictions(tx, head, on)); len(checks) > 0 {
+			a.doubted = append(a.doubted, doubt{tx, checks})
+		}
+	}
+	return ctx.Err()
+}
+
+// read returns the receipts of every attempt of these transactions. The head is read first: an
+// endpoint that is behind the block of a receipt lags, and its "not found" proves nothing.
+func (a *full) read(ctx context.Context, page []store.FinalTx) (head uint64,
+	on map[txn.Hash]txn.ReceiptResult, err error) {
+	newest, err := a.Chain.Head(ctx)
+	if err != nil {
+		return 0, nil, err
 	}
 	var hashes []txn.Hash
 	for _, tx := range page {
@@ -143,19 +185,65 @@ func (a *full) compare(ctx context.Context, page []store.FinalTx) error {
 			hashes = append(hashes, attempt.Hash)
 		}
 	}
-	a.report.Hashes += len(hashes)
-	on := make(map[txn.Hash]txn.ReceiptResult, len(hashes))
+	on = make(map[txn.Hash]txn.ReceiptResult, len(hashes))
 	for _, result := range a.Chain.Receipts(ctx, hashes) {
 		on[result.Hash] = result
 	}
-	for _, tx := range page {
-		a.final(tx, head.Number, on)
+	return newest.Number, on, nil
+}
+
+// readAgain reads the doubted transactions a second time, a while later and from another endpoint
+// if there is one. The ledger is wrong where both readings contradict it in the same way.
+func (a *full) readAgain(ctx context.Context) error {
+	if len(a.doubted) == 0 {
+		return nil
+	}
+	if err := a.later(ctx); err != nil {
+		return err
+	}
+	for page := range slices.Chunk(a.doubted, pageSize) {
+		txs := make([]store.FinalTx, len(page))
+		for i := range page {
+			txs[i] = page[i].tx
+		}
+		head, on, err := a.read(ctx, txs)
+		if err != nil {
+			return err
+		}
+		for i, tx := range txs {
+			for _, v := range a.contradictions(tx, head, on) {
+				if slices.Contains(page[i].checks, v.Check) {
+					a.report.Violations = append(a.report.Violations, v)
+				} else {
+					a.report.Unanswered++ // two readings that differ
+				}
+			}
+		}
 	}
 	return ctx.Err()
 }
 
-// final compares the attempts of one transaction with their receipts on chain.
-func (a *full) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.ReceiptResult) {
+// later waits between two readings, and has the next one made by another endpoint.
+func (a *full) later(ctx context.Context) error {
+	if several, ok := a.Chain.(interface{ AvoidCurrent() }); ok {
+		several.AvoidCurrent()
+	}
+	return clock.Sleep(ctx, a.Clock, secondReading)
+}
+
+func failedChecks(found []store.Violation) (checks []string) {
+	for _, v := range found {
+		checks = append(checks, v.Check)
+	}
+	return checks
+}
+
+// contradictions compares the attempts of one transaction with their receipts on chain.
+func (a *full) contradictions(tx store.FinalTx, head uint64,
+	on map[txn.Hash]txn.ReceiptResult) (found []store.Violation) {
+	add := func(law, check, format string, values ...any) {
+		found = append(found, violation(law, check, &tx.ID, format, values...))
+	}
 	for _, attempt := range tx.Attempts {
 		recorded := tx.Receipt != nil && tx.Receipt.TxHash == attempt.Hash
 		seen := on[attempt.Hash]
@@ -163,26 +251,27 @@ func (a *full) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.ReceiptR
 		case seen.Err != nil, recorded && seen.Receipt == nil && head < tx.Receipt.BlockNumber:
 			a.report.Unanswered++
 		case recorded:
-			a.included(tx, seen.Receipt)
+			included(tx, seen.Receipt, add)
 		case seen.Receipt == nil:
 		// it only filled the nonce
 		case attempt.Kind == txn.Cancel && executedBefore(tx, attempt.Nonce):
 		case attempt.Kind == txn.Cancel:
-			a.found("L6", "unknown_cancel", &tx.ID,
+			add("L6", "unknown_cancel",
 				"it is %s, but its cancel transaction %s is in block %d, which the ledger does "+
 					"not record",
 				tx.State, attempt.Hash.Hex(), seen.Receipt.BlockNumber)
 		case tx.Executed == txn.No, tx.State == txn.Queued:
-			a.found("L6", "unknown_execution", &tx.ID,
+			add("L6", "unknown_execution",
 				"it is %s and never executed by the ledger, but its attempt %s (nonce %d) is in "+
 					"block %d",
 				tx.State, attempt.Hash.Hex(), attempt.Nonce, seen.Receipt.BlockNumber)
 		default:
-			a.found("L6", "second_execution", &tx.ID,
+			add("L6", "second_execution",
 				"it is %s by another attempt, but its attempt %s (nonce %d) is in block %d as well",
 				tx.State, attempt.Hash.Hex(), attempt.Nonce, seen.Receipt.BlockNumber)
 		}
 	}
+	return found
 }
 
 // executedBefore reports whether the receipt of a transaction is for another nonce: it executed
@@ -197,19 +286,20 @@ func executedBefore(tx store.FinalTx, nonce txn.Nonce) bool {
 }
 
 // included compares the recorded receipt with the receipt on chain.
-func (a *full) included(tx store.FinalTx, on *txn.Receipt) {
+func included(tx store.FinalTx, on *txn.Receipt,
+	add func(law, check, format string, values ...any)) {
 	r := tx.Receipt
 	switch {
 	case on == nil:
-		a.found("L5", "not_on_chain", &tx.ID,
+		add("L5", "not_on_chain",
 			"it is %s in block %d (%s) by the ledger, but the chain does not have %s", tx.State,
 			r.BlockNumber, r.BlockHash.Hex(), r.TxHash.Hex())
 	case on.BlockHash != r.BlockHash:
-		a.found("L5", "other_block", &tx.ID,
+		add("L5", "other_block",
 			"it is %s in block %d (%s) by the ledger, but in block %d (%s) on chain", tx.State,
 			r.BlockNumber, r.BlockHash.Hex(), on.BlockNumber, on.BlockHash.Hex())
 	case on.Success != r.Success:
-		a.found("L6", "other_result", &tx.ID,
+		add("L6", "other_result",
 			"its receipt has success %t in the ledger, but %t on chain", r.Success, on.Success)
 	}
 }
@@ -218,7 +308,12 @@ func (a *full) included(tx store.FinalTx, on *txn.Receipt) {
 // chain and its cursor after it, so an owner at work causes no difference.
 func (a *full) account(ctx context.Context) error {
 	var difference func()
-	for range accountReads {
+	for read := range accountReads {
+		if read > 0 {
+			if err := a.later(ctx); err != nil {
+				return err
+			}
+		}
 		least, err := a.settledBelow(ctx)
 		if err != nil {
 			return err
@@ -234,11 +329,11 @@ func (a *full) account(ctx context.Context) error {
 		switch next := after.Cursor.Next; {
 		case seen.Latest > next || seen.Pending > next:
 			difference = func() {
-				a.found("L10", "used_elsewhere", nil, aheadFormat, seen.Latest, seen.Pending, next)
+				a.found("L10", "used_elsewhere", aheadFormat, seen.Latest, seen.Pending, next)
 			}
 		case seen.Latest < least:
 			difference = func() {
-				a.found("L10", "chain_behind", nil,
+				a.found("L10", "chain_behind",
 					"all nonces below %d are in blocks by the ledger, but the account's next "+
 						"nonce is %d "+
 						"at block %d: the chain lost blocks, or the endpoint lags",

@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type Client struct {
 
 	mu          sync.Mutex
 	current     *endpoint // served the last head; the following reads stay with it
+	avoided     *endpoint // tried last; nil: none
 	mark        uint64    // highest head that counts
 	behindSince time.Time // since when no endpoint reaches the mark; zero if one does
 }
@@ -161,18 +163,31 @@ func (r round) over() bool { return !r.c.o.Clock.Now().Before(r.until) }
 // order returns the current endpoint, then the others by preference.
 func (c *Client) order() []*endpoint {
 	c.mu.Lock()
-	current := c.current
+	current, avoided := c.current, c.avoided
 	c.mu.Unlock()
-	if current == nil || current == c.endpoints[0] {
+	if avoided == nil && (current == nil || current == c.endpoints[0]) {
 		return c.healthyFirst(c.endpoints)
 	}
-	order := []*endpoint{current}
+	var first, order, last []*endpoint
 	for _, e := range c.endpoints {
-		if e != current {
+		switch e {
+		case avoided:
+			last = append(last, e)
+		case current:
+			first = append(first, e)
+		default:
 			order = append(order, e)
 		}
 	}
-	return c.healthyFirst(order)
+	return c.healthyFirst(slices.Concat(first, order, last))
+}
+
+// AvoidCurrent makes another endpoint serve the following reads, if one has seen as much of the
+// chain as the current one: a second reading of the same endpoint may repeat its mistake.
+func (c *Client) AvoidCurrent() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.avoided = c.current
 }
 
 // healthyFirst moves unhealthy endpoints to the end, so that no call waits for one while another

@@ -183,7 +183,8 @@ func (a *actor) refresh(ctx context.Context) error {
 		return err
 	}
 	if len(inbox.Queue) > 0 && len(a.inbox.Queue) > 0 && inbox.Queue[0].ID == a.inbox.Queue[0].ID {
-		inbox.Queue[0].RefusedAt = a.inbox.Queue[0].RefusedAt // only memory has it
+		head, known := &inbox.Queue[0], &a.inbox.Queue[0] // only memory has these
+		head.RefusedAt, head.RefusedSince = known.RefusedAt, known.RefusedSince
 	}
 	if inbox.Queue, err = a.alsoCancelled(ctx, inbox); err == nil {
 		err = a.recall(ctx, inbox.Queue)
@@ -381,6 +382,7 @@ func (a *actor) view() *txn.View {
 		Suspicion: a.suspicion,
 		NonceUse:  a.nonceUse,
 		Head:      seen.Head,
+		BlockAt:   seen.BlockAt,
 		Inclusion: seen.Inclusion,
 		Canonical: seen.Canonical,
 

@@ -63,7 +63,8 @@ func (m *mirror) compare(a *actor, ledger store.Ledger) {
 	}
 	show := func(txs []txn.Tx) (lines []string) {
 		for _, tx := range txs {
-			tx.RefusedAt, tx.Doubted = 0, false // not stored
+			tx.RefusedAt, tx.RefusedSince = 0, time.Time{} // not stored
+			tx.Doubted = false
 			lines = append(
 				lines,
 				fmt.Sprintf("%s %d %s %s %d %d %v %+v %q %d attempts", tx.ID, *tx.Nonce, tx.State,

@@ -522,6 +522,47 @@ func TestFullAudit_ChainLagsOrFails_NoFalseFinding(t *testing.T) {
 	}
 }
 
+// TestQuirk_AuditReceiptMissingOnce_NoFalseFinding hides a receipt from a single reading.
+// One that no reading has is reported.
+func TestQuirk_AuditReceiptMissingOnce_NoFalseFinding(t *testing.T) {
+	t.Parallel()
+	w := newSharedKeyHarness(t)
+	n := w.node()
+	w.confirmOne("one")
+	n.stop()
+	for name, c := range map[string]struct {
+		readings int // that do not have it
+		found    []string
+	}{
+		"one reading":  {1, nil},
+		"two readings": {2, []string{"not_on_chain"}},
+	} {
+		left := c.readings
+		hidden := hiddenReceipts{w.chain, func() bool { left--; return left >= 0 }}
+		report, err := audit.Run(t.Context(),
+			audit.Options{Store: w.admin, Chain: hidden, Submitter: w.submitters[0]})
+		if err != nil || !slices.Equal(failedChecks(report), c.found) {
+			t.Errorf("%s: %+v %v", name, report, err)
+		}
+	}
+}
+
+// hiddenReceipts is a chain with an endpoint that lacks receipts while hide returns true.
+type hiddenReceipts struct {
+	audit.Chain
+	hide func() bool
+}
+
+func (c hiddenReceipts) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
+	results := c.Chain.Receipts(ctx, hashes)
+	if c.hide() {
+		for i := range results {
+			results[i].Receipt = nil
+		}
+	}
+	return results
+}
+
 // TestAuditor_AlreadyProtected_Waits verifies that the auditor does not replace the reason of a
 // protection. It protects when that protection is lifted.
 func TestAuditor_AlreadyProtected_Waits(t *testing.T) {

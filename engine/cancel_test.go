@@ -132,7 +132,7 @@ func TestCancel_AtFeeCap_Stuck(t *testing.T) {
 	v.node()
 	v.dropSends(func(n int) bool { return n > 1 })
 	id := v.sendAndCancel()
-	v.await(id, "the cap is reported",
+	v.awaitBumped(id, "the cap is reported",
 		func(tx txn.Tx) bool {
 			return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached
 		})

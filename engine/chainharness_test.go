@@ -25,6 +25,7 @@ type chainHarness struct {
 	*sendFilter
 	memory *chaintest.Chain // nil on go-ethereum
 	mine   func(n int)
+	empty  func()                // makes a block without transactions
 	reorg  func(depth int) error // drops the transactions of the removed blocks
 	forget func()                // empties the pool
 	nodes  int
@@ -61,6 +62,11 @@ func newChainHarness(t *testing.T, kind string, policy txn.Policy,
 			t.Error(err)
 		}
 	}
+	v.empty = func() {
+		if _, err := v.dev.MineEmpty(1); err != nil {
+			t.Error(err)
+		}
+	}
 	v.reorg = func(depth int) error { return v.dev.Reorg(depth, devchain.Drop) }
 	v.forget = func() {
 		if err := v.dev.DropPending(); err != nil {
@@ -74,6 +80,7 @@ func (v *chainHarness) onMemory(c *chaintest.Chain) {
 	c.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
 	v.memory = c
 	v.mine = func(n int) { c.Mine(n) }
+	v.empty = func() { c.MineEmpty(1) }
 	v.reorg = func(depth int) error { return c.Reorg(depth, chaintest.Drop) }
 	v.forget = c.ForgetPool
 }
@@ -169,12 +176,16 @@ func (s *sendFilter) sent(from int) ([]txn.Hash, int) {
 }
 
 // awaitAttempts waits until n attempts of a transaction are recorded and the n-th is broadcast.
+// Meanwhile it makes blocks without transactions, because a bump follows a block.
 func (v *chainHarness) awaitAttempts(id txn.TxID, n int) []txn.Attempt {
 	v.t.Helper()
 	var attempts []txn.Attempt
 	v.eventually(fmt.Sprintf("%d attempts", n), func() (err error) {
 		if attempts, err = v.admin.Attempts(context.Background(), id); err != nil {
 			return err
+		}
+		if len(attempts) < n {
+			v.empty()
 		}
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -184,6 +195,19 @@ func (v *chainHarness) awaitAttempts(id txn.TxID, n int) []txn.Attempt {
 		return nil
 	})
 	return attempts
+}
+
+// awaitBumped waits until a transaction satisfies a condition, and makes blocks without
+// transactions meanwhile.
+func (v *chainHarness) awaitBumped(id txn.TxID, what string, condition func(txn.Tx) bool) {
+	v.t.Helper()
+	v.await(id, what, func(tx txn.Tx) bool {
+		if condition(tx) {
+			return true
+		}
+		v.empty()
+		return false
+	})
 }
 
 // finish mines until a transaction is final.

@@ -31,6 +31,26 @@ func onEach(t *testing.T, test func(t *testing.T, kind string)) {
 	}
 }
 
+// TestQuirk_ChainHalts_NotBumped makes no block: the attempt is rebroadcast and not bumped. Each
+// block, although it does not include the attempt, is followed by one bump.
+func TestQuirk_ChainHalts_NotBumped(t *testing.T) {
+	t.Parallel()
+	v := newChainHarness(t, "memory", withBump(quick), nil)
+	v.node()
+	id := v.create(0, "one", transfer())
+	for made := 1; made <= 3; made++ {
+		v.await(id, "rebroadcasts", func(tx txn.Tx) bool {
+			return tx.Accepted == made && tx.SubmitAttempts >= 5
+		})
+		if n := len(v.recorded()); n != made {
+			t.Fatalf("%d attempts after %d blocks", n, made-1)
+		}
+		v.empty()
+		v.awaitEvent(id, txn.EventReplaced, made)
+	}
+	v.finish(id)
+}
+
 // TestBump_AnyAttemptIncluded_Confirmed bumps three times, and includes each of the four attempts.
 func TestBump_AnyAttemptIncluded_Confirmed(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
@@ -543,7 +563,15 @@ func (v *chainHarness) crashDuringReplacement(point Point, kind txn.AttemptKind)
 			v.t.Fatal(err)
 		}
 	}
-	<-crashed
+	v.eventually("it crashes", func() error {
+		select {
+		case <-crashed:
+			return nil
+		default:
+			v.empty() // a bump follows a block
+			return errors.New("not yet")
+		}
+	})
 	n.stop()
 	if err := proxy.Close(); err != nil {
 		v.t.Fatal(err)

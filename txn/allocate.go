@@ -8,9 +8,14 @@ import (
 	"time"
 )
 
-// refusalBlocks is the number of consecutive blocks on which the chain must refuse the head of the
-// queue before it fails.
-const refusalBlocks = 3
+const (
+	// refusalBlocks is the number of consecutive blocks on which the chain must refuse the head of
+	// the queue before it fails.
+	refusalBlocks = 3
+	// refusalAge is the least time from the first of these refusals to the last. Three blocks of a
+	// fast chain are less than a node's lag.
+	refusalAge = 10 * time.Second
+)
 
 // allocate decides whether the head of the queue takes the next nonce. ok is false if there is
 // nothing to do now.
@@ -310,15 +315,25 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 // countRefusal counts the blocks on which the chain has refused a draft. A single reading may come
 // from a node that is behind, so a repeat at the last counted block adds nothing.
 func countRefusal(v *View, tx *Tx, reason, message string) Change {
-	again := tx.Reason == reason
-	if again && v.Head > tx.RefusedAt && tx.SubmitAttempts+1 >= refusalBlocks {
+	again, since := tx.Reason == reason, tx.RefusedSince
+	if !again || since.IsZero() {
+		since = v.Now
+	}
+	left := refusalAge - v.Now.Sub(since)
+	enough := again && v.Head > tx.RefusedAt && tx.SubmitAttempts+1 >= refusalBlocks
+	if enough && left <= 0 {
 		return failUnsent(v, tx, reason, message)
 	}
 	c := backOff(v, tx, reason, message, 0)
-	if next := &c.Writes[0].Next; again && v.Head <= tx.RefusedAt {
-		next.SubmitAttempts = tx.SubmitAttempts
+	w := &c.Writes[0]
+	if again && v.Head <= tx.RefusedAt {
+		w.Next.SubmitAttempts = tx.SubmitAttempts
 	} else {
-		next.RefusedAt = v.Head
+		w.Next.RefusedAt = v.Head
+	}
+	w.Next.RefusedSince = since
+	if enough {
+		w.Delay = min(w.Delay, left)
 	}
 	return c
 }

@@ -347,6 +347,7 @@ func TestPrepare_RefusalsWithOutages_Counted(t *testing.T) {
 			}
 			w.head++
 			w.view.Head = w.head
+			w.view.Now = w.view.Now.Add(refusalAge / 2)
 			w.do(t, until[Prepare](t, w), Outcome{}, reverts)
 			refusals++
 		}

@@ -309,6 +309,6 @@ func (c *chained) dropMemory() {
 		}
 	}
 	for i := range c.view.Queue {
-		c.view.Queue[i].RefusedAt = 0
+		c.view.Queue[i].RefusedAt, c.view.Queue[i].RefusedSince = 0, time.Time{}
 	}
 }

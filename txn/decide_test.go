@@ -268,6 +268,7 @@ func TestPrepared_Revert_FailsAtThirdBlock(t *testing.T) {
 			t.Fatal("one block was believed twice")
 		}
 		w.head++
+		w.view.Now = w.view.Now.Add(refusalAge / 2)
 	}
 	if len(w.final) != 1 || w.final[0].State != Failed || w.final[0].Executed != No ||
 		w.final[0].Reason != ReasonPrepareReverted {
@@ -276,6 +277,41 @@ func TestPrepared_Revert_FailsAtThirdBlock(t *testing.T) {
 	w.finishAll(t)
 	if len(w.final) != 2 || w.final[1].State != Confirmed || *w.final[1].Nonce != 0 {
 		t.Error("the follower did not go on with the nonce that was never taken")
+	}
+}
+
+// TestPrepared_RevertOnFastChain_LastsTenSeconds counts many blocks within the least age of a
+// refusal, and an owner that takes over meanwhile.
+func TestPrepared_RevertOnFastChain_LastsTenSeconds(t *testing.T) {
+	t.Parallel()
+	for name, reason := range map[string]struct {
+		class  Class
+		reason string
+	}{
+		"would revert": {ExecutionReverted, ReasonPrepareReverted},
+		"invalid":      {Invalid, ReasonInvalid},
+	} {
+		w := newWorld(1, policy)
+		began, blocks := time.Time{}, 0
+		for len(w.final) == 0 && blocks < 100 {
+			p := until[Prepare](t, w)
+			if began.IsZero() {
+				began = w.view.Now
+			}
+			w.apply(t, Prepared(&w.view, p, &Preparation{Outcome: Outcome{Class: reason.class}}))
+			w.head += 100
+			if blocks++; blocks == refusalBlocks && len(w.final) == 0 {
+				// a new owner does not know the time of the first one
+				w.view.Queue[0].RefusedAt, w.view.Queue[0].RefusedSince = 0, time.Time{}
+				began = w.view.Queue[0].Due
+			}
+		}
+		if len(w.final) != 1 || w.final[0].Reason != reason.reason {
+			t.Fatalf("%s: %+v", name, w.final)
+		}
+		if took := w.view.Now.Sub(began); took < refusalAge || took > refusalAge+time.Second {
+			t.Errorf("%s: failed after %s and %d blocks", name, took, blocks)
+		}
 	}
 }
 

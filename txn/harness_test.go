@@ -43,8 +43,9 @@ func newWorld(queued int, p Policy) *world {
 		head:     100,
 	}
 	w.view = View{
-		Now:    noon,
-		Policy: p,
+		Now:     noon,
+		Policy:  p,
+		BlockAt: noon.AddDate(1, 0, 0), // a block follows each attempt
 		Submitter: Submitter{
 			ID:        1,
 			Limit:     1,

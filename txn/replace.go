@@ -211,7 +211,7 @@ func replacement(v *View, tx *Tx) *Replace {
 		return s
 	case tx.LastOutcome != "" && !unexamined(tx.LastOutcome) &&
 		tx.LastOutcome != InsufficientFunds && v.Policy.Bump != nil &&
-		v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
+		v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()) && hadChance(v, tx, last):
 		return replace(v, tx, Bump, 0)
 	}
 	return nil
@@ -244,6 +244,13 @@ var refusals = map[Class]bool{
 	Underpriced:        true,
 	FeeCapBelowBaseFee: true,
 	TypeNotSupported:   true,
+}
+
+// hadChance reports whether a block was made since an attempt. While a chain makes none, no fee is
+// too low for it: every bump would only raise the price of the first block after the halt. An
+// attempt that no pool has is excepted, because a chain that mines on demand waits for it.
+func hadChance(v *View, tx *Tx, last *Attempt) bool {
+	return tx.Pooled == 0 || v.BlockAt.After(last.At)
 }
 
 func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {

@@ -151,6 +151,47 @@ func TestBump_NotIncluded(t *testing.T) {
 	}
 }
 
+// TestBump_NoBlockMade_Waits stops the chain: a pooled attempt is bumped once per block at most,
+// and one that no pool has is bumped without a block.
+func TestBump_NoBlockMade_Waits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		class  Class
+		cancel bool
+		bumps  bool
+	}{
+		"pooled":                 {Accepted, false, false},
+		"pooled cancel":          {Accepted, true, false},
+		"another one pooled":     {ReplacementUnderpriced, false, false},
+		"too cheap for any pool": {Underpriced, false, true},
+	} {
+		w := newWorld(1, bumping(policy))
+		b := until[Broadcast](t, w)
+		w.do(t, b, Outcome{Class: c.class}, accepted)
+		if c.cancel {
+			w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
+			for w.view.Open[0].newest().Kind != Cancel || w.view.Open[0].LastOutcome == "" {
+				w.do(t, Decide(&w.view), Outcome{Class: c.class}, accepted)
+			}
+		}
+		last := w.view.Open[0].newest()
+		w.view.BlockAt = last.At // with the view that led to it
+		w.view.Now = w.view.Now.Add(time.Hour)
+		if s, bumps := w.afterRead(t).(*Replace); bumps != c.bumps {
+			t.Errorf("%s: without a block: %+v", name, s)
+			continue
+		} else if bumps {
+			continue
+		}
+		w.do(t, w.afterClaim(t), Outcome{Class: c.class}, accepted)
+		w.view.Now = w.view.Now.Add(time.Hour)
+		w.view.BlockAt = w.view.Now
+		if _, bumps := w.afterRead(t).(*Replace); !bumps {
+			t.Errorf("%s: after a block: %T", name, Decide(&w.view))
+		}
+	}
+}
+
 // A transaction that no node accepted is only replaced if it was refused for its fees.
 func TestBump_FeeOutcomes(t *testing.T) {
 	t.Parallel()

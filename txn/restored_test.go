@@ -55,7 +55,7 @@ var restoredOutcomes = map[string]struct {
 					&Preparation{Outcome: Outcome{Class: ExecutionReverted}}),
 			)
 			w.head++
-			w.view.Head = w.head
+			w.view.Head, w.view.Now = w.head, w.view.Now.Add(refusalAge/2)
 		}
 		return w
 	}},

@@ -61,6 +61,8 @@ type Status struct {
 	// head at the last refusal by simulation; in memory only: a new owner counts from the ledger's
 	// state
 	RefusedAt uint64
+	// local time of the first of these refusals, in memory only as well; zero: none yet
+	RefusedSince time.Time
 	// a node reported its nonce as used; in memory only: the next broadcast reports it again
 	Doubted bool
 	// number of requeues by an operator; earlier attempts have other nonces

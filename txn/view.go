@@ -48,6 +48,7 @@ type View struct {
 	Suspicion   *Suspicion
 	NonceUse    *NonceUse // user of a nonce, for the last decision that needed it; nil: not queried
 	Head        uint64    // number of the newest block of this view; 0: none yet
+	BlockAt     time.Time // when that block arrived; zero: before this node followed the chain
 	Inclusion   func(Hash) Inclusion
 	Canonical   func(number uint64) (Hash, bool) // for blocks of the view; nil: none
 	// the database failed over, or was restored, since the account was last compared with the chain

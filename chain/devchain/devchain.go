@@ -161,7 +161,7 @@ func (c *Chain) firstBlock() error {
 	if c.eth.BlockChain().CurrentBlock().Number.Sign() > 0 {
 		return nil
 	}
-	return c.mine()
+	return c.mine(false)
 }
 
 func (c *Chain) apis() []rpc.API {

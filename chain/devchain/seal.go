@@ -23,22 +23,33 @@ var errClosed = errors.New("the chain is closed")
 func (c *Chain) Mine(n int) (common.Hash, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.mineBlocks(n, false)
+}
+
+// MineEmpty makes n blocks without transactions and returns the hash of the last.
+func (c *Chain) MineEmpty(n int) (common.Hash, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mineBlocks(n, true)
+}
+
+func (c *Chain) mineBlocks(n int, empty bool) (common.Hash, error) {
 	for range n {
-		if err := c.mine(); err != nil {
+		if err := c.mine(empty); err != nil {
 			return common.Hash{}, fmt.Errorf("devchain: mine: %w", err)
 		}
 	}
 	return c.eth.BlockChain().CurrentBlock().Hash(), nil
 }
 
-func (c *Chain) mine() error {
+func (c *Chain) mine(empty bool) error {
 	if c.closed {
 		return errClosed
 	}
 	if err := c.syncPool(); err != nil {
 		return err
 	}
-	block, err := c.build(c.eth.BlockChain().CurrentBlock(), nil, false)
+	block, err := c.build(c.eth.BlockChain().CurrentBlock(), nil, empty)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (t *Tracker) freeze(f *View, lists [][]txn.Tx) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if f.window, f.below = t.window, t.below; !f.window.empty() {
-		f.Head = f.window.tip().Number
+		f.Head, f.BlockAt = f.window.tip().Number, t.blockAt
 	}
 	for _, txs := range lists {
 		for i := range txs {

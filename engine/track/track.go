@@ -68,6 +68,7 @@ type Tracker struct {
 	window   window              // published view
 	below    map[uint64]txn.Hash // audited blocks below the window; never changed in place
 	movedAt  time.Time           // when the tip of the view last changed
+	blockAt  time.Time           // when the newest block arrived; zero: with the first view
 	warnedAt time.Time           // when a failed look-up was last logged
 	outages  outages             // those that still matter
 	follows  map[txn.Hash]*follow
@@ -507,6 +508,9 @@ func (t *Tracker) publish(n update) {
 		}
 		clear(t.waits)
 		t.movedAt = t.clock.Now()
+	}
+	if moved && !first {
+		t.blockAt = t.clock.Now()
 	}
 	t.wakeAuditors(n.next, n.below)
 	if n.gap {

@@ -2,6 +2,7 @@ package track
 
 import (
 	"slices"
+	"time"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -9,6 +10,7 @@ import (
 // View is the published view of one moment. It does not change.
 type View struct {
 	Head      uint64              // number of its newest block; 0: nothing was read yet
+	BlockAt   time.Time           // when that block arrived; zero: with the first view
 	sightings []sighting          // lowest hash first
 	window    window              // never changed in place
 	below     map[uint64]txn.Hash // never changed in place
