@@ -74,7 +74,7 @@ func (w *World) start(index, boot int) error {
 	log := slog.New(&logger{w: w, n: n})
 	s, err := store.Open(context.Background(), store.Config{
 		URL: w.db.url, Node: fmt.Sprintf("%c/%d", 'a'+index, boot), LeaseDuration: leaseDuration,
-		Clock: n.clock, Logger: log, Dial: n.dial,
+		Clock: n.clock, Logger: log, Dial: n.dial, CommitConns: 1 + index%2,
 	})
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func BenchmarkCommit(b *testing.B) {
 					)
 				}
 				b.StartTimer()
-				if why := s.sendCommits(false, jobs); why != nil {
+				if why := s.sendCommits(s.lanes[0].conn, jobs); why != nil {
 					b.Fatal(why.err)
 				}
 				for _, job := range jobs {
@@ -130,9 +130,9 @@ func TestCommit_Plan_UsesKeys(t *testing.T) {
 // fencedPlan is the plan that the connection of fenced statements would make now.
 func fencedPlan(k *kit, s *Store) []string {
 	k.t.Helper()
-	s.commitConn.mu.Lock()
-	defer s.commitConn.mu.Unlock()
-	conn, err := s.commitConn.connected(k.ctx)
+	s.lanes[0].conn.mu.Lock()
+	defer s.lanes[0].conn.mu.Unlock()
+	conn, err := s.lanes[0].conn.connected(k.ctx)
 	k.must(err)
 	tap := &textTap{DBTX: conn}
 	_, err = db.New(tap).Commit(k.ctx, commitParams("", nil))

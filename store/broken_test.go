@@ -131,9 +131,9 @@ func TestCommit_NoDatabase_Unreached(t *testing.T) {
 	p.Refuse()
 	p.CutAll()
 	// The connections are dead, which is not known before they are used.
-	s.commitConn.mu.Lock()
-	s.commitConn.used = time.Time{}
-	s.commitConn.mu.Unlock()
+	s.lanes[0].conn.mu.Lock()
+	s.lanes[0].conn.used = time.Time{}
+	s.lanes[0].conn.mu.Unlock()
 	f.check(f.commitAll(f.takes(), func() {}), all(Unreached))
 	_, _, err := s.CreateTx(k.ctx, Intent{Submitter: f.ids[0], RequestID: "new"})
 	if !isUnavailable(err) {

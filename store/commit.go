@@ -35,7 +35,7 @@ func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 		bytes:  changeSize(change),
 		ended:  make(chan struct{}),
 	}
-	if err := s.commits.put(job); err != nil {
+	if err := s.lane(lease.submitter).commits.put(job); err != nil {
 		return Unreached, fmt.Errorf("store: commit for submitter %d: %w: %w", lease.submitter,
 			ErrUnavailable, err)
 	}
@@ -124,13 +124,9 @@ var (
 
 // sendCommits sends a group as one statement and ends each job of it, unless the server refuses the
 // statement.
-func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
-	l := s.commitConn
-	if aside {
-		l = s.retryConn
-	}
+func (s *Store) sendCommits(on *dedicatedConn, group []*commitJob) *refusal {
 	var answers []db.CommitRow
-	result, err := l.run(
+	result, err := on.run(
 		context.Background(),
 		s.watchdog(),
 		func(conn *pgx.Conn, q *db.Queries) (err error) {

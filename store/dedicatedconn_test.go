@@ -67,22 +67,22 @@ func TestDedicatedConn_WrittenBytes_CountedOnOwnSocket(t *testing.T) {
 		cancel()
 	}()
 	nothingToDo := func(*pgx.Conn, *db.Queries) error { return nil }
-	if _, err := s.commitConn.run(ctx, time.Minute, nothingToDo); err == nil {
+	if _, err := s.lanes[0].conn.run(ctx, time.Minute, nothingToDo); err == nil {
 		t.Fatal("a connection was made although the answer to its first statement is held")
 	}
 	k.eventually("the request to cancel", func() bool { return dials.Load() == 2 })
-	_, err := s.commitConn.run(k.ctx, time.Minute, nothingToDo)
+	_, err := s.lanes[0].conn.run(k.ctx, time.Minute, nothingToDo)
 	k.must(err)
 	close(late)
 	<-made
 	for range 50 { // statements, so that the late dial affects some of them
-		before := s.commitConn.wire.written.Load()
-		_, err := s.commitConn.run(k.ctx, time.Minute, func(conn *pgx.Conn, _ *db.Queries) error {
+		before := s.lanes[0].conn.wire.written.Load()
+		_, err := s.lanes[0].conn.run(k.ctx, time.Minute, func(conn *pgx.Conn, _ *db.Queries) error {
 			_, err := conn.Exec(k.ctx, "SELECT 1")
 			return err
 		})
 		k.must(err)
-		if s.commitConn.wire.written.Load() == before {
+		if s.lanes[0].conn.wire.written.Load() == before {
 			t.Fatal("a statement ran and no byte was counted")
 		}
 	}

@@ -68,9 +68,10 @@ func (f *fleet) together(changes []txn.Change) []answer {
 	f.waiting(f.s, "commit")
 	answers := f.commitAll(changes, func() {
 		f.eventually("all changes wait", func() bool {
-			f.s.commits.mu.Lock()
-			defer f.s.commits.mu.Unlock()
-			return len(f.s.commits.waiting) == len(changes)
+			commits := f.s.lanes[0].commits
+			commits.mu.Lock()
+			defer commits.mu.Unlock()
+			return len(commits.waiting) == len(changes)
 		})
 		if f.armed != nil {
 			f.armed()
@@ -273,16 +274,16 @@ func TestCommit_OneLockedChange_OthersDone(t *testing.T) {
 	answers := f.commitAll(f.takes(), func() {
 		f.waiting(s, "commit")
 		f.eventually("the group is halved", func() bool {
-			s.commits.mu.Lock()
-			defer s.commits.mu.Unlock()
-			return s.commits.dividing
+			s.lanes[0].commits.mu.Lock()
+			defer s.lanes[0].commits.mu.Unlock()
+			return s.lanes[0].commits.dividing
 		})
 		// The plug has taken nothing yet: its change goes out on the first connection while the
 		// second is busy.
 		f.done(s, f.plug, take(late, 0))
-		s.commits.mu.Lock()
-		defer s.commits.mu.Unlock()
-		if !s.commits.dividing {
+		s.lanes[0].commits.mu.Lock()
+		defer s.lanes[0].commits.mu.Unlock()
+		if !s.lanes[0].commits.dividing {
 			t.Log("the halving was over before the other change went out")
 		}
 	})
@@ -297,10 +298,10 @@ func TestCommit_Group_OneWrite(t *testing.T) {
 	s := k.open("a")
 	f := newFleet(k, s, 40)
 	tap := &writeTap{}
-	s.commitConn.mu.Lock()
-	tap.Conn = s.commitConn.wire.Conn
-	s.commitConn.wire.Conn = tap
-	s.commitConn.mu.Unlock()
+	s.lanes[0].conn.mu.Lock()
+	tap.Conn = s.lanes[0].conn.wire.Conn
+	s.lanes[0].conn.wire.Conn = tap
+	s.lanes[0].conn.mu.Unlock()
 	f.check(f.together(f.takes()), all(Done))
 	tap.mu.Lock()
 	defer tap.mu.Unlock()
@@ -376,4 +377,38 @@ func TestCommit_RowChangesMeanwhile_Conflict(t *testing.T) {
 			t.Errorf("change %d: cursor and moved transactions are %v", i, got)
 		}
 	}
+}
+
+// TestCommit_OtherLane_DoesNotWait holds up a statement of one lane. Changes of its submitters wait,
+// and those of all other submitters are committed meanwhile.
+func TestCommit_OtherLane_DoesNotWait(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a", func(c *Config) { c.CommitConns = 3 })
+	f := newFleet(k, s, 9)
+	release := f.lockTx(f.cork)
+	held := make(chan Outcome, 1)
+	go func() {
+		o, _ := s.Commit(f.plug, take(f.cork, 0))
+		held <- o
+	}()
+	f.waiting(s, "commit")
+	answers, same := make([]answer, len(f.ids)), 0
+	var others, all sync.WaitGroup
+	for i, c := range f.takes() {
+		group := &others
+		if s.lane(f.ids[i]) == s.lane(f.plug.submitter) {
+			group = &all
+			same++
+		}
+		group.Go(func() { answers[i].Outcome, answers[i].err = s.Commit(f.leases[i], c) })
+	}
+	others.Wait() // a change that waited for the statement would end as Conflict
+	if n := value[int](k, "SELECT count(*) FROM tx_attempt"); n != len(f.ids)-same || same == 0 || n == 0 {
+		t.Errorf("%d changes committed meanwhile, want %d of %d", n, len(f.ids)-same, len(f.ids))
+	}
+	release()
+	all.Wait()
+	f.want(<-held, Done)
+	f.check(answers, func(int) Outcome { return Done })
 }

@@ -24,9 +24,9 @@ func BenchmarkLife(b *testing.B) {
 	s := k.open("a")
 	f := crowd(k, s, 100_000)
 	k.exec("ANALYZE managed_tx, submitter, submitter_lease, submitter_nonce_cursor")
-	_, err := s.commitConn.connected(k.ctx)
+	_, err := s.lanes[0].conn.connected(k.ctx)
 	k.must(err)
-	server := cpuClock(fmt.Sprintf("/proc/%d/schedstat", s.commitConn.conn.PgConn().PID()))
+	server := cpuClock(fmt.Sprintf("/proc/%d/schedstat", s.lanes[0].conn.conn.PgConn().PID()))
 	steps := []string{"take", "pending", "included", "confirmed"}
 	spent := map[string]float64{}
 	wal := value[int64](k, walNow)
@@ -48,7 +48,7 @@ func BenchmarkLife(b *testing.B) {
 				)
 			}
 			before := server.read(b)
-			if why := s.sendCommits(false, group); why != nil {
+			if why := s.sendCommits(s.lanes[0].conn, group); why != nil {
 				b.Fatal(why.err)
 			}
 			spent[step] += server.read(b) - before

@@ -88,7 +88,7 @@ func TestNotify_DoesNotWaitForDisk(t *testing.T) {
 	k := newKit(t)
 	s := k.open("a")
 	for l, want := range map[*dedicatedConn]string{s.notifyConn: "off", s.renew: "on",
-		s.commitConn: "on"} {
+		s.lanes[0].conn: "on"} {
 		var got string
 		_, err := l.run(k.ctx, patience, func(conn *pgx.Conn, _ *db.Queries) error {
 			return conn.QueryRow(k.ctx, "SHOW synchronous_commit").Scan(&got)

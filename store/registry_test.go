@@ -266,9 +266,9 @@ func TestSessions(t *testing.T) {
 			"synchronous_commit=off&default_transaction_isolation=serializable&statement_timeout=0"
 		c.LeaseDuration, c.StatementTimeout = 12*time.Second, 2*time.Second
 	})
-	s.commitConn.mu.Lock()
-	defer s.commitConn.mu.Unlock()
-	commit, err := s.commitConn.connected(k.ctx)
+	s.lanes[0].conn.mu.Lock()
+	defer s.lanes[0].conn.mu.Unlock()
+	commit, err := s.lanes[0].conn.connected(k.ctx)
 	k.must(err)
 	for setting, want := range map[string]string{
 		"statement_timeout": "2s", "lock_timeout": "1500ms",

@@ -24,7 +24,9 @@
 // # Groups
 //
 // While one fenced statement is running, the changes of other submitters gather, and are sent as
-// one statement when it has finished: one round trip and one flush to disk for all. When the
+// one statement when it has finished: one round trip and one flush to disk for all. With more
+// connections for them ([Config.CommitConns]), each carries the changes of its own submitters. When
+// the
 // database rejects a group, a second connection finds the faulty change by halving, and the rest of
 // the node continues meanwhile. CreateTx shares statements in the same way. A fenced statement is
 // never cancelled by a context; Bind, Execute and Sync leave in one write, because a client that
@@ -97,6 +99,8 @@ type Config struct {
 	MaxQueued      int
 	MaxQueuedTotal int // transactions that may wait in all; 0: no limit
 	OwnerConns     int // pool of owners: loads, inboxes, sweeps; 0: 4
+	// fenced statements that may run at the same time, each of other submitters; 0: 1
+	CommitConns int
 
 	// work on the ledger wherever it was copied to; for Recover and Move alone
 	Adopts bool
@@ -126,6 +130,7 @@ func (c Config) complete() (Config, error) {
 	def(&c.MaxGroupBytes, 128<<10)
 	def(&c.APIConns, 8)
 	def(&c.OwnerConns, 4)
+	def(&c.CommitConns, 1)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -140,7 +145,8 @@ func (c Config) complete() (Config, error) {
 			"statement timeout must be at least 1ms and below a third of the lease duration "+
 				"(%v), is %v",
 			c.LeaseDuration, c.StatementTimeout)
-	case c.MaxGroupChanges < 1 || c.MaxGroupBytes < 1 || c.APIConns < 1 || c.OwnerConns < 1:
+	case c.MaxGroupChanges < 1 || c.MaxGroupBytes < 1 || c.APIConns < 1 || c.OwnerConns < 1 ||
+		c.CommitConns < 1:
 		return c, errors.New("group limits and pool sizes must be at least 1")
 	case c.MaxQueued < 0 || c.MaxQueuedTotal < 0:
 		return c, errors.New("limits of queues must be at least 1, or 0 for none")
@@ -167,11 +173,10 @@ type Store struct {
 	taker      *pgxpool.Pool  // acquisitions: AcquireOne may wait for long
 	tail       *pgxpool.Pool  // see TailFeed
 	renew      *dedicatedConn // and releases, and heartbeats
-	commitConn *dedicatedConn // fenced statements
+	lanes      []*lane        // fenced statements
 	retryConn  *dedicatedConn // those that failed, in parts
 	notifyConn *dedicatedConn // wake-ups of other nodes
 
-	commits *combiner[*commitJob]
 	creates *combiner[*createJob]
 	quota   *quota
 
@@ -201,9 +206,6 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	if err := s.connect(); err != nil {
 		return nil, fmt.Errorf("store: open: %w", err)
 	}
-	s.commits = newCombiner(
-		limits{items: cfg.MaxGroupChanges, bytes: cfg.MaxGroupBytes, outstanding: maxOutstanding},
-		s.sendCommits, s.refuseCommit)
 	s.notices, s.quota = newNotices(s), newQuota(cfg.MaxQueued, cfg.MaxQueuedTotal)
 	s.creates = newCombiner(
 		limits{
@@ -254,19 +256,26 @@ func (s *Store) connect() (err error) {
 	hasten(notify)
 	s.renew = newDedicatedConn(s, renew, nil)
 	s.notifyConn = newDedicatedConn(s, notify, nil)
-	s.commitConn, s.retryConn = newDedicatedConn(s, commit, prepareCommit),
-		newDedicatedConn(s, commit, prepareCommit)
+	s.retryConn = newDedicatedConn(s, commit, prepareCommit)
+	for range s.cfg.CommitConns {
+		s.lanes = append(s.lanes, s.newLane(commit))
+	}
 	return nil
 }
 
 // Close waits for the running statements and ends all connections. Later calls return the same
 // errors as without a database.
 func (s *Store) Close() {
-	s.commits.close()
+	for _, l := range s.lanes {
+		l.commits.close()
+	}
 	s.creates.close()
 	s.notices.close()
-	for _, l := range []*dedicatedConn{s.commitConn, s.retryConn, s.renew, s.notifyConn} {
-		l.close()
+	for _, l := range s.lanes {
+		l.conn.close()
+	}
+	for _, c := range []*dedicatedConn{s.retryConn, s.renew, s.notifyConn} {
+		c.close()
 	}
 	for _, p := range []*pgxpool.Pool{s.api, s.owner, s.taker, s.tail} {
 		p.Close()

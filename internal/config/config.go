@@ -94,11 +94,12 @@ type Ops struct {
 
 // Database configures the PostgreSQL database that holds the ledger.
 type Database struct {
-	URL              Secret // from URLFile if that is set
-	URLFile          string
-	Schema           string
-	MaxConnections   int
-	StatementTimeout time.Duration
+	URL               Secret // from URLFile if that is set
+	URLFile           string
+	Schema            string
+	MaxConnections    int
+	CommitConnections int
+	StatementTimeout  time.Duration
 }
 
 // Lease configures how nodes share the submitters.

@@ -342,6 +342,11 @@ func databaseFields() []field[Database] {
 			"The most connections for API calls. Owners, commits and renewals use a few of "+
 				"their own in addition.",
 			func(d *Database) *int { return &d.MaxConnections }),
+		value("commit_connections", whole(1, 16), "1",
+			"Connections for the commits of owners. Each runs one commit at a time, for many "+
+				"submitters; a submitter always uses the same connection. Raise it when a node at "+
+				"full load leaves cores of PostgreSQL idle. Each commit then holds fewer changes.",
+			func(d *Database) *int { return &d.CommitConnections }),
 		value("statement_timeout", span(100*time.Millisecond, 10*time.Minute), "3s",
 			"Timeout of one commit of an owner in the database.",
 			func(d *Database) *time.Duration { return &d.StatementTimeout }),

@@ -14,8 +14,8 @@ const (
 	opsConnections = 32
 	// spareFiles are kept for files, log, listeners, and the process's own descriptors.
 	spareFiles = 32
-	// spareDatabase are the connections to the database beside database.max_connections.
-	spareDatabase    = 8
+	// spareDatabase are the connections to the database that are not configured.
+	spareDatabase    = 7
 	mostConnections  = 65_536 // without a setting
 	leastConnections = 16
 )
@@ -26,7 +26,8 @@ func maxConnections(cfg *config.Config, openFiles int, log *slog.Logger) int {
 	for _, c := range cfg.Chains {
 		rpc += len(c.RPC) * c.RPCMaxInFlight
 	}
-	reserve := opsConnections + spareFiles + spareDatabase + cfg.Database.MaxConnections +
+	database := spareDatabase + cfg.Database.CommitConnections + cfg.Database.MaxConnections
+	reserve := opsConnections + spareFiles + database +
 		min(rpc, openFiles/4)
 	room := max(openFiles-reserve, leastConnections)
 	total := cfg.GRPC.MaxConnections

@@ -69,8 +69,9 @@ func openStore(ctx context.Context, cfg *config.Config, name string,
 		URL: cfg.Database.URL.Reveal(), Schema: cfg.Database.Schema, Node: name,
 		LeaseDuration:    cfg.Lease.Duration,
 		StatementTimeout: cfg.Database.StatementTimeout, APIConns: cfg.Database.MaxConnections,
-		Logger:    log,
-		MaxQueued: cfg.Queue.MaxPerSubmitter, MaxQueuedTotal: cfg.Queue.MaxTotal,
+		CommitConns: cfg.Database.CommitConnections,
+		Logger:      log,
+		MaxQueued:   cfg.Queue.MaxPerSubmitter, MaxQueuedTotal: cfg.Queue.MaxTotal,
 	})
 }
 
