@@ -77,7 +77,8 @@ func TestDedicatedConn_WrittenBytes_CountedOnOwnSocket(t *testing.T) {
 	<-made
 	for range 50 { // statements, so that the late dial affects some of them
 		before := s.lanes[0].conn.wire.written.Load()
-		_, err := s.lanes[0].conn.run(k.ctx, time.Minute, func(conn *pgx.Conn, _ *db.Queries) error {
+		commit := s.lanes[0].conn
+		_, err := commit.run(k.ctx, time.Minute, func(conn *pgx.Conn, _ *db.Queries) error {
 			_, err := conn.Exec(k.ctx, "SELECT 1")
 			return err
 		})

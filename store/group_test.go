@@ -379,8 +379,8 @@ func TestCommit_RowChangesMeanwhile_Conflict(t *testing.T) {
 	}
 }
 
-// TestCommit_OtherLane_DoesNotWait holds up a statement of one lane. Changes of its submitters wait,
-// and those of all other submitters are committed meanwhile.
+// TestCommit_OtherLane_DoesNotWait holds up a statement of one lane. Changes of its submitters
+// wait, and those of all other submitters are committed meanwhile.
 func TestCommit_OtherLane_DoesNotWait(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -404,8 +404,10 @@ func TestCommit_OtherLane_DoesNotWait(t *testing.T) {
 		group.Go(func() { answers[i].Outcome, answers[i].err = s.Commit(f.leases[i], c) })
 	}
 	others.Wait() // a change that waited for the statement would end as Conflict
-	if n := value[int](k, "SELECT count(*) FROM tx_attempt"); n != len(f.ids)-same || same == 0 || n == 0 {
-		t.Errorf("%d changes committed meanwhile, want %d of %d", n, len(f.ids)-same, len(f.ids))
+	want := len(f.ids) - same
+	n := value[int](k, "SELECT count(*) FROM tx_attempt")
+	if n != want || same == 0 || n == 0 {
+		t.Errorf("%d changes committed meanwhile, want %d of %d", n, want, len(f.ids))
 	}
 	release()
 	all.Wait()

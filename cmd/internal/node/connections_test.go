@@ -23,7 +23,7 @@ func TestMaxConnections(t *testing.T) {
 	} {
 		cfg := &config.Config{
 			GRPC:     config.GRPC{MaxConnections: test.configured},
-			Database: config.Database{MaxConnections: 20},
+			Database: config.Database{MaxConnections: 20, CommitConnections: 1},
 			Chains:   []config.Chain{{RPC: make([]config.Secret, 1), RPCMaxInFlight: 100}},
 		}
 		got := maxConnections(cfg, test.openFiles, slog.New(slog.DiscardHandler))
