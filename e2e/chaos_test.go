@@ -6,9 +6,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
@@ -50,6 +52,11 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode str
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = postgres.Stop(context.Background()) })
+	line, err := pgproxy.Start(postgres.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = line.Close() })
 	c := chain(t, submitters+1)
 	cl := newCluster(
 		t,
@@ -60,7 +67,7 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode str
 			poll:          100 * time.Millisecond,
 			lease:         "mode: " + mode + ", " + defaultLease,
 		},
-		postgres.URL("postgres"),
+		line.URL(),
 	)
 	contract := cl.members[0].deploy(t, c)
 	var watchers []*watcher
@@ -71,13 +78,20 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode str
 	s := &faultInjector{
 		t:        t,
 		cl:       cl,
+		calls:    calls,
 		postgres: postgres,
+		line:     line,
 		random:   random,
 		lease:    2 * time.Second,
 		hit:      map[string]bool{},
+		over:     make(chan struct{}),
 	}
+	end := sync.OnceFunc(func() { close(s.over); s.wgOperator.Wait() })
+	t.Cleanup(end)
 	s.run(length)
 	cl.drain(t, contract, calls, watchers, 5*time.Minute)
+	end()
+	cl.verifyAudit(t)
 	found := s.measure(readLeaseHistory(t, cl.pool))
 	t.Logf("%d transactions of %d submitters through %d faults:\n%s", len(calls.ids), submitters,
 		len(s.faults), report(found))

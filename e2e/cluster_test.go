@@ -31,6 +31,7 @@ type cluster struct {
 	chain   *testChain
 	pool    *pgxpool.Pool // past the proxies
 	members []*member
+	ledger  ledgerHistory
 }
 
 // newCluster prepares and starts nodes a, b, c, ... on the database at url, which is empty.
@@ -107,27 +108,32 @@ func (cl *cluster) create(t *testing.T, submitter, request string,
 	p *fencepostv1.Payload) *fencepostv1.Tx {
 	t.Helper()
 	var tx *fencepostv1.Tx
-	eventually(t, 3*time.Minute, "CreateTx is accepted", func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), tryFor)
-		defer cancel()
-		m := cl.any()
-		answer, err := m.CreateTx(ctx,
-			&fencepostv1.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: p})
+	eventually(t, 3*time.Minute, "CreateTx is accepted", func() (err error) {
+		tx, err = cl.tryCreate(submitter, request, p)
 		if code := status.Code(err); err != nil && code != codes.Unavailable &&
 			code != codes.DeadlineExceeded {
-			t.Errorf("CreateTx %s/%s on %s: %v", submitter, request, m.name, err)
+			t.Errorf("CreateTx %s/%s: %v", submitter, request, err)
 			return nil
 		}
-		tx = answer.GetTx()
 		return err
 	})
 	return tx
+}
+
+// tryCreate asks one node.
+func (cl *cluster) tryCreate(submitter, request string,
+	p *fencepostv1.Payload) (*fencepostv1.Tx, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), tryFor)
+	defer cancel()
+	answer, err := cl.any().CreateTx(ctx,
+		&fencepostv1.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: p})
+	return answer.GetTx(), err
 }
 
 // verifySendings checks law L3 for every broadcast of every node.
 func (cl *cluster) verifySendings(t *testing.T) {
 	t.Helper()
 	for _, m := range cl.members {
-		m.tap.verify(t)
+		m.tap.verify(t, cl.ledger.lost...)
 	}
 }

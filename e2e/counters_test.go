@@ -11,6 +11,7 @@ import (
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"google.golang.org/grpc/codes"
@@ -229,21 +230,27 @@ func verifyRows(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for what, query := range map[string]string{
 		"not confirmed": "SELECT count(*) FROM managed_tx WHERE state <> " +
-			"'CONFIRMED'",
+			"'CONFIRMED' AND NOT restored",
 		"nonces that skip or repeat": "SELECT count(*) FROM (SELECT nonce, row_number() " +
-			"OVER (PARTITION BY submitter_id ORDER BY nonce) - 1 AS want FROM managed_tx) q " +
+			"OVER (PARTITION BY submitter_id ORDER BY nonce) - 1 AS want FROM (SELECT " +
+			"submitter_id, nonce FROM managed_tx WHERE nonce IS NOT NULL UNION ALL SELECT " +
+			"submitter_id, generate_series(first_nonce, last_nonce) FROM nonce_gap) used) q " +
 			"WHERE nonce <> want",
+		"gaps that nobody decided on": "SELECT count(*) FROM nonce_gap g WHERE NOT EXISTS " +
+			"(SELECT FROM submitter_command c WHERE c.submitter_id = g.submitter_id AND c.kind " +
+			"IN ('EXIT_PROTECT', 'RESOLVE'))",
 		"nonces out of queue order": "SELECT count(*) FROM (SELECT nonce, lag(nonce) OVER " +
-			"(PARTITION BY submitter_id ORDER BY queue_seq) AS before FROM managed_tx) q WHERE " +
-			"nonce <= before",
+			"(PARTITION BY submitter_id ORDER BY queue_seq) AS before FROM managed_tx WHERE " +
+			"nonce IS NOT NULL) q WHERE nonce <= before",
 		"events with a hole": "SELECT count(*) FROM (SELECT t.version, (SELECT " +
 			"count(*) FROM tx_event e WHERE e.submitter_id = t.submitter_id AND e.tx_id = " +
 			"t.tx_id AND e.seq BETWEEN 1 AND t.version) AS events FROM managed_tx t) q WHERE " +
 			"events <> version",
 		"tokens that fall": "SELECT count(*) FROM (SELECT fencing_token, " +
 			"lag(fencing_token) OVER (PARTITION BY submitter_id, tx_id ORDER BY seq) AS before " +
-			"FROM tx_event WHERE seq > 1) q WHERE fencing_token < before",
+			"FROM tx_event WHERE fencing_token > 0) q WHERE fencing_token < before",
 		"transactions with many attempts": "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt " +
+			"JOIN managed_tx t USING (submitter_id, tx_id) WHERE NOT t.restored " +
 			"GROUP BY tx_id HAVING count(*) <> 1) q",
 	} {
 		var wrong int
@@ -255,17 +262,27 @@ func verifyRows(t *testing.T, pool *pgxpool.Pool) {
 }
 
 // verifyMined requires the chain to have exactly this many transactions of these accounts, all of
-// them known.
+// them known. The ledger has lost one only if its nonce is a recorded gap, or the nonce of a
+// transaction that an operator ended for that.
 func verifyMined(t *testing.T, pool *pgxpool.Pool, c *testChain, from []common.Address, want int) {
 	t.Helper()
 	known := attemptHashes(t, pool)
-	mined := minedFrom(t, c, from)
+	mined := transactionsFrom(t, c, from)
 	if len(mined) != want {
 		t.Errorf("%d transactions of the submitters are on chain, want %d", len(mined), want)
 	}
-	for _, h := range mined {
-		if !known[h] {
-			t.Errorf("%s is on chain and not in tx_attempt", h)
+	for _, tx := range mined {
+		if known[tx.Hash] {
+			continue
+		}
+		var lost bool
+		if err := pool.QueryRow(context.Background(), `SELECT EXISTS (
+			SELECT FROM submitter s JOIN nonce_gap g USING (submitter_id)
+			 WHERE s.address = $1 AND $2 BETWEEN g.first_nonce AND g.last_nonce
+			UNION ALL SELECT FROM submitter s JOIN managed_tx t USING (submitter_id)
+			 WHERE s.address = $1 AND t.nonce = $2 AND t.restored AND t.state = 'FAILED_FINAL')`,
+			tx.From.Bytes(), uint64(tx.Nonce)).Scan(&lost); err != nil || !lost {
+			t.Errorf("%s is on chain and not in tx_attempt (%v)", tx.Hash, err)
 		}
 	}
 }
@@ -291,32 +308,48 @@ func attemptHashes(t *testing.T, pool *pgxpool.Pool) map[common.Hash]bool {
 // minedFrom reads the whole chain for transactions of these senders.
 func minedFrom(t *testing.T, c *testChain, from []common.Address) []common.Hash {
 	t.Helper()
-	ours := map[common.Address]bool{}
-	for _, a := range from {
-		ours[a] = true
+	var mined []common.Hash
+	for _, tx := range transactionsFrom(t, c, from) {
+		mined = append(mined, tx.Hash)
 	}
+	return mined
+}
+
+func transactionsFrom(t *testing.T, c *testChain, from []common.Address) (all []minedTx) {
+	t.Helper()
 	head, err := c.BlockNumber(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var mined []common.Hash
 	for number := range head + 1 {
-		block := struct {
-			Transactions []struct {
-				Hash common.Hash    `json:"hash"`
-				From common.Address `json:"from"`
-			} `json:"transactions"`
-		}{}
-		if err := c.Client.Client().CallContext(
-			context.Background(), &block, "eth_getBlockByNumber", fmt.Sprintf("0x%x", number), true,
-		); err != nil {
+		list, err := c.transactions(number)
+		if err != nil {
 			t.Fatal(err)
 		}
-		for _, tx := range block.Transactions {
-			if ours[tx.From] {
-				mined = append(mined, tx.Hash)
+		for _, tx := range list {
+			if slices.Contains(from, tx.From) {
+				all = append(all, tx)
 			}
 		}
 	}
-	return mined
+	return all
+}
+
+// minedTx is a transaction in a block.
+type minedTx struct {
+	Hash  common.Hash     `json:"hash"`
+	From  common.Address  `json:"from"`
+	To    *common.Address `json:"to"`
+	Nonce hexutil.Uint64  `json:"nonce"`
+	Value hexutil.Big     `json:"value"`
+}
+
+// transactions reads a block.
+func (c *testChain) transactions(number uint64) ([]minedTx, error) {
+	var block struct {
+		Transactions []minedTx `json:"transactions"`
+	}
+	err := c.Client.Client().CallContext(context.Background(), &block, "eth_getBlockByNumber",
+		hexutil.EncodeUint64(number), true)
+	return block.Transactions, err
 }

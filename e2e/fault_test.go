@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
@@ -22,36 +23,49 @@ type faultKind struct {
 	target func(*faultInjector) string // the victim; one fault at a time per victim
 	strike func(s *faultInjector, target string)
 	owner  bool // its target loses its leases
+	alone  bool // it needs all nodes: no other fault meanwhile
+	long   bool // only in runs of a minute or more
 }
 
 var faultKinds = []faultKind{
-	{"killed", (*faultInjector).owner, (*faultInjector).kill, true},
-	{"stopped", (*faultInjector).owner, (*faultInjector).stopNode, true},
-	{"frozen", (*faultInjector).owner, (*faultInjector).freeze, true},
-	{"cut from PostgreSQL", (*faultInjector).owner, (*faultInjector).cutDatabase, true},
-	{"cut from the chain", (*faultInjector).owner, (*faultInjector).cutChain, false},
-	{
-		"PostgreSQL restarted",
-		func(*faultInjector) string { return "database" },
-		(*faultInjector).restartDatabase,
-		false,
-	},
-	{"chain restarted", func(*faultInjector) string { return "chain" },
-		(*faultInjector).restartChain, false},
+	{name: "killed", target: owner, strike: (*faultInjector).kill, owner: true},
+	{name: "stopped", target: owner, strike: (*faultInjector).stopNode, owner: true},
+	{name: "frozen", target: owner, strike: (*faultInjector).freeze, owner: true},
+	{name: "cut from PostgreSQL", target: owner, strike: (*faultInjector).cutDatabase, owner: true},
+	{name: "cut from the chain", target: owner, strike: (*faultInjector).cutChain},
+	{name: "PostgreSQL restarted", target: always("database"),
+		strike: (*faultInjector).restartDatabase},
+	{name: "chain restarted", target: always("chain"), strike: (*faultInjector).restartChain},
+	{name: "lossy fail-over", target: always("database"), strike: (*faultInjector).failOver,
+		long: true},
+	{name: "ledger moved", target: always("database"), strike: (*faultInjector).moveLedger,
+		alone: true, long: true},
+}
+
+func owner(s *faultInjector) string { return s.owner() }
+
+func always(target string) func(*faultInjector) string {
+	return func(*faultInjector) string { return target }
 }
 
 // faultInjector is a series of faults, fixed by its seed as far as real processes allow.
 type faultInjector struct {
 	t        *testing.T
 	cl       *cluster
+	calls    *callers
 	postgres *pgembed.Server
-	random   *rand.Rand // of the loop; strikes get numbers from it beforehand
+	line     *pgproxy.Proxy // from all nodes to PostgreSQL
+	random   *rand.Rand     // of the loop; strikes get numbers from it beforehand
 	lease    time.Duration
 
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	hit    map[string]bool // targets
 	faults []fault
+
+	operate    sync.Once
+	wgOperator sync.WaitGroup
+	over       chan struct{} // closed when no operator is needed any more
 }
 
 // fault is one that happened.
@@ -65,21 +79,26 @@ type fault struct {
 // a turn of its own; then they overlap at times.
 func (s *faultInjector) run(d time.Duration) {
 	end := time.Now().Add(d)
-	first := slices.Clone(faultKinds)
+	kinds := slices.DeleteFunc(slices.Clone(faultKinds),
+		func(k faultKind) bool { return k.long && d < time.Minute })
+	first := slices.Clone(kinds)
 	s.random.Shuffle(len(first), func(i, j int) { first[i], first[j] = first[j], first[i] })
-	for time.Now().Before(end) && !s.t.Failed() {
-		kind, alone := faultKinds[s.random.IntN(len(faultKinds))], s.random.IntN(2) == 0
+	for (time.Now().Before(end) || len(first) > 0) && !s.t.Failed() {
+		kind, alone := kinds[s.random.IntN(len(kinds))], s.random.IntN(2) == 0
 		if len(first) > 0 {
 			kind, first = first[0], first[1:]
 			alone = true
 		}
-		if alone {
+		if alone = alone || kind.alone; alone {
 			s.wg.Wait()
 		}
 		s.wait(500*time.Millisecond, 2500*time.Millisecond)
 		s.begin(kind)
 		if alone && kind.owner {
 			<-time.After(s.lease + time.Second) // without faults, its leases are taken over by then
+		}
+		if kind.long {
+			s.wg.Wait()
 		}
 	}
 	s.wg.Wait()

@@ -52,7 +52,7 @@ func (l *proxiedConn) run() {
 	if err != nil {
 		return
 	}
-	server, err := net.Dial(l.proxy.network, l.proxy.address)
+	server, err := net.Dial(l.proxy.target())
 	if err != nil {
 		return
 	}

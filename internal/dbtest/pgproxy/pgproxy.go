@@ -37,12 +37,12 @@ const (
 // Proxy is a running proxy. Its methods are safe for concurrent use.
 type Proxy struct {
 	upstream string // URL
-	network  string
-	address  string
 	dir      string
 	listener net.Listener
 
 	mu      sync.Mutex
+	network string // of the server
+	address string
 	links   map[*proxiedConn]struct{}
 	rules   []*Rule
 	refuse  bool
@@ -62,15 +62,13 @@ func Start(upstream string) (*Proxy, error) {
 }
 
 func start(upstream string) (*Proxy, error) {
-	cfg, err := pgconn.ParseConfig(upstream)
-	if err != nil {
-		return nil, errors.New(
-			"the server's URL cannot be parsed") // the error may quote its password
-	}
 	p := &Proxy{upstream: upstream, links: map[*proxiedConn]struct{}{},
 		healthy: make(chan struct{})}
 	close(p.healthy)
-	p.network, p.address = pgconn.NetworkAddress(cfg.Host, cfg.Port)
+	var err error
+	if p.network, p.address, err = addressOf(upstream); err != nil {
+		return nil, err
+	}
 	if p.dir, err = os.MkdirTemp("", "pgproxy-"); err != nil {
 		return nil, err
 	}
@@ -79,6 +77,35 @@ func start(upstream string) (*Proxy, error) {
 	}
 	p.wg.Go(p.accept)
 	return p, nil
+}
+
+func addressOf(server string) (network, address string, err error) {
+	cfg, err := pgconn.ParseConfig(server)
+	if err != nil {
+		return "", "", errors.New(
+			"the server's URL cannot be parsed") // the error may quote its password
+	}
+	network, address = pgconn.NetworkAddress(cfg.Host, cfg.Port)
+	return network, address, nil
+}
+
+// Redirect leads new connections to the server of another URL, and cuts the existing ones.
+func (p *Proxy) Redirect(server string) error {
+	network, address, err := addressOf(server)
+	if err != nil {
+		return fmt.Errorf("pgproxy: redirect: %w", err)
+	}
+	p.mu.Lock()
+	p.network, p.address = network, address
+	p.mu.Unlock()
+	p.CutAll()
+	return nil
+}
+
+func (p *Proxy) target() (network, address string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.network, p.address
 }
 
 // URL is the server's URL, led through the proxy.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
 // A client that stops between Execute and Sync holds its locks, even when it has
@@ -103,6 +105,47 @@ func TestBlackHole(t *testing.T) {
 	b.Heal()
 	if err := <-result; err != nil || b.rows() != 1 {
 		t.Errorf("after it: %v, %d rows", err, b.rows())
+	}
+}
+
+func TestRedirect(t *testing.T) {
+	t.Parallel()
+	other, err := pgembed.Start(t.Context(), pgembed.Options{Settings: pgembed.Disposable()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Stop(context.Background()) })
+	p, err := Start(server.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	system := func(conn *pgx.Conn) (id int64, err error) {
+		err = conn.QueryRow(t.Context(),
+			"select system_identifier from pg_control_system()").Scan(&id)
+		return id, err
+	}
+	connect := func() *pgx.Conn {
+		conn, err := pgx.Connect(t.Context(), p.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		return conn
+	}
+	conn := connect()
+	before, err := system(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Redirect(other.URL("postgres")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := system(conn); err == nil {
+		t.Error("the existing connection still works")
+	}
+	if after, err := system(connect()); err != nil || after == before {
+		t.Errorf("a new connection ends at %d, as before (%v)", after, err)
 	}
 }
 
