@@ -240,12 +240,8 @@ func (s *Server) web(o Options) web.Options {
 		Cutoff:       s.cutoff,
 		Serves:       s.serves,
 		Authenticate: s.authenticate,
-		Enter: func(ctx context.Context, method string) (func(), error) {
-			slot, err := s.limiter.Enter(limit.ConnOf(ctx), auth.CallerOf(ctx), method)
-			if err != nil {
-				return nil, err
-			}
-			return slot.Release, nil
+		Enter: func(ctx context.Context, method string) (web.Slot, error) {
+			return s.limiter.Enter(limit.ConnOf(ctx), auth.CallerOf(ctx), method)
 		},
 		Reject: func(ctx context.Context, err error) error {
 			return s.access.Begin("HTTP").End(ctx, nil, err)

@@ -239,11 +239,13 @@ func grpcFields() []field[GRPC] {
 				"the node's memory. Over gRPC a call holds a request of at most "+
 				"payload.max_bytes plus 4 MiB. Over HTTP it holds twice payload.max_bytes plus "+
 				"256 KiB (BatchCreateTx: plus 8 MiB), and as much again while the request is "+
-				"decoded. Then it holds its response, which for ListTxs is up to 2 MiB plus "+
+				"decoded. Then it holds its response, which for ListTxs is up to 1 MiB plus "+
 				"one row. In addition, up to 64 MiB of new transactions wait for the database. "+
 				"A connection with 16 MiB of unread responses gets the same error for further "+
 				"calls. A connection may have a quarter of all ListTxs calls that the node may "+
-				"serve at once, and so may a caller over all its connections (CALLER_LIMITED).",
+				"serve at once, and so may a caller over all its connections (CALLER_LIMITED). "+
+				"Over HTTP a caller may leave 8 MiB of long responses unread, and all callers "+
+				"128 MiB; reads beyond that return the same errors.",
 			func(g *GRPC) *int { return &g.MaxCalls }),
 		value("max_connections", orWord("auto", whole(16, 1_000_000)), "auto",
 			"Open connections on this node. A full node closes the oldest connection without an "+

@@ -45,6 +45,11 @@ var (
 	errListShare = status.CallerLimited(time.Second,
 		"its list calls, unread responses included, use its share of the node "+
 			"(limit grpc.max_calls); read them, then retry the call unchanged")
+	errUnreadRoom = status.NodeBusy(time.Second,
+		"too many unread responses; retry the call unchanged later, or on another node")
+	errUnreadShare = status.CallerLimited(time.Second,
+		"it left more than %d MiB of responses unread; read them, then retry the call unchanged",
+		MaxUnreadOfCaller>>20)
 	errManyHealth = status.NodeBusy(5*time.Second,
 		"too many health calls on this connection (limit %d); "+
 			"end unused calls", MaxHealthCalls)
@@ -61,6 +66,11 @@ const (
 	// MaxUnreadBytes is how much of responses a connection may leave unread before its next calls
 	// are rejected: eight pages of a list.
 	MaxUnreadBytes = 16 << 20
+	// MaxUnreadOfCaller is how much of long responses over HTTP a caller may leave unread, on all
+	// its connections, and unreadRoom how much all callers may.
+	MaxUnreadOfCaller, unreadRoom = 8 << 20, 128 << 20
+	// smallResponse is a size of responses that the limit of calls bounds well enough.
+	smallResponse = 32 << 10
 	// MaxRejectedStrangers is how many rejected calls of a connection may have time left until
 	// their deadlines, if their caller is unknown. A known caller, whom a busy node rejects, has
 	// more of them: Limits.StreamsPerConnection.
@@ -117,6 +127,9 @@ type Limiter struct {
 
 	calls, watches, healthWatches *Shares
 	lists                         *quota // in progress or unread
+	unread                        *Shares
+	unreadOfCaller                *quota
+	builds                        *turns
 	// rates has the limits of all callers; nil: no limit.
 	rates atomic.Pointer[map[string]*rate.Limiter]
 	conns connStates
@@ -130,6 +143,8 @@ func New(limits Limits, c clock.Clock, log *slog.Logger, counters Counters) *Lim
 		watches:       NewShares(int64(limits.Watches), nil),
 		healthWatches: NewShares(int64(limits.Watches), nil),
 		lists:         newQuota(max(ListShare, int64(limits.Calls/HeavyCall/ListShare))),
+		unread:        NewShares(unreadRoom, nil), unreadOfCaller: newQuota(MaxUnreadOfCaller),
+		builds: newTurns(),
 	}
 	l.SetCallers(nil)
 	return l
@@ -147,6 +162,7 @@ func (l *Limiter) SetCallers(callers map[string]Caller) {
 	}
 	l.calls.Divide(weights)
 	l.watches.Divide(weights)
+	l.unread.Divide(weights)
 	l.rates.Store(&rates)
 }
 
@@ -243,6 +259,14 @@ func (l *Limiter) shares(c *ConnState, key, method string) []share {
 	return []share{calls}
 }
 
+// unreadShares returns the resources that a long response takes.
+func (l *Limiter) unreadShares(key string, bytes int64) []share {
+	return []share{
+		{l.unreadOfCaller, key, bytes, nil, LimitCalls, errUnreadShare},
+		{l.unread, key, bytes, errUnreadRoom, LimitCalls, errUnreadShare},
+	}
+}
+
 // weight returns how much a call counts.
 func (l *Limiter) weight(method string) int64 {
 	switch method {
@@ -280,18 +304,10 @@ func (l *Limiter) Enter(c *ConnState, caller, method string) (*Slot, error) {
 	if err := l.spend(caller, method); err != nil {
 		return nil, err
 	}
-	slot := &Slot{conn: c, holds: 1}
-	for _, s := range l.shares(c, keyOf(c, caller), method) {
-		switch s.of.Take(s.key, s.weight) {
-		case RoomFull:
-			slot.Release()
-			return nil, l.reject(s.full)
-		case ShareFull:
-			slot.Release()
-			l.counters.Limited(caller, s.limit)
-			return nil, s.limited
-		}
-		slot.shares = append(slot.shares, s)
+	slot := &Slot{limiter: l, conn: c, caller: caller, holds: 1}
+	if err := slot.takeLocked(l.shares(c, keyOf(c, caller), method)); err != nil {
+		slot.Release()
+		return nil, err
 	}
 	if !c.mayCall() && !rpc.IsHealth(method) {
 		slot.Release()

@@ -26,11 +26,44 @@ const refCounted = 1<<10 + 1
 
 // Slot is the room of a call. It is taken until the call has ended and its response has been sent.
 type Slot struct {
-	conn   *ConnState
-	shares []share
+	limiter *Limiter
+	conn    *ConnState
+	caller  string // "" if it has no name
 
-	mu    sync.Mutex
-	holds int
+	mu     sync.Mutex
+	shares []share
+	holds  int
+}
+
+// Hold counts the bytes of a response until the slot is released. The error has a status with the
+// reason NODE_BUSY or CALLER_LIMITED: the client, or others, left too many bytes unread.
+func (s *Slot) Hold(bytes int) error {
+	if bytes <= smallResponse {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.takeLocked(s.limiter.unreadShares(keyOf(s.conn, s.caller), int64(bytes)))
+}
+
+// Build waits until the caller may build a long response, and returns the end of the build.
+func (s *Slot) Build(ctx context.Context) (done func(), err error) {
+	return s.limiter.builds.take(ctx, keyOf(s.conn, s.caller))
+}
+
+// takeLocked takes shares, of which some stay taken after an error.
+func (s *Slot) takeLocked(shares []share) error {
+	for _, one := range shares {
+		switch one.of.Take(one.key, one.weight) {
+		case RoomFull:
+			return s.limiter.reject(one.full)
+		case ShareFull:
+			s.limiter.counters.Limited(s.caller, one.limit)
+			return one.limited
+		}
+		s.shares = append(s.shares, one)
+	}
+	return nil
 }
 
 func (s *Slot) hold() {

@@ -38,5 +38,18 @@ func AwaitsOwner(full string) bool {
 	return false
 }
 
+// IsRead reports whether a call returns data and has no effect.
+func IsRead(full string) bool {
+	switch full {
+	case pb.TxService_GetTx_FullMethodName,
+		pb.TxService_ListTxs_FullMethodName,
+		pb.SubmitterService_GetSubmitter_FullMethodName,
+		pb.SubmitterService_ListSubmitters_FullMethodName,
+		pb.SubmitterService_ListCommands_FullMethodName:
+		return true
+	}
+	return false
+}
+
 // Name returns a method without its service.
 func Name(full string) string { return full[strings.LastIndexByte(full, '/')+1:] }

@@ -61,7 +61,7 @@ type Options struct {
 	// Authenticate returns the context of an authenticated call.
 	Authenticate func(ctx context.Context, method string) (context.Context, error)
 	// Enter takes a slot for a call.
-	Enter func(ctx context.Context, method string) (release func(), err error)
+	Enter func(ctx context.Context, method string) (Slot, error)
 	// Reject logs a call that is rejected before it reaches the inner server, and returns its
 	// status as an error.
 	Reject func(ctx context.Context, err error) error
@@ -225,18 +225,18 @@ func (f *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.strangers.respond(w, r, func() { f.refuseHTTP(w, r, err) })
 		return
 	}
-	release, err := f.Enter(r.Context(), methodOf(r))
+	slot, err := f.Enter(r.Context(), methodOf(r))
 	if err != nil {
 		f.busy.respond(w, r, func() { f.refuseHTTP(w, r, err) })
 		return
 	}
-	defer release()
+	defer slot.Release()
 	defer awaitRead(w, r)
-	f.serve(w, r)
+	f.serve(w, r, slot)
 }
 
 // serve serves a request that has a slot.
-func (f *Gateway) serve(w http.ResponseWriter, r *http.Request) {
+func (f *Gateway) serve(w http.ResponseWriter, r *http.Request, slot Slot) {
 	if strings.HasPrefix(r.URL.Path, pathPrefix) {
 		if err := checkParameters(r.Method, r.URL); err != nil {
 			refuse(w, http.StatusBadRequest, status.From(err, ""))
@@ -253,13 +253,20 @@ func (f *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 		f.watch(w, r, ask)
 		return
 	}
-	if !strings.HasPrefix(r.URL.Path, pathPrefix) {
-		transcode.ServeHTTP(w, f.asConnectCall(r))
+	call := func(w http.ResponseWriter) {
+		if !strings.HasPrefix(r.URL.Path, pathPrefix) {
+			transcode.ServeHTTP(w, f.asConnectCall(r))
+			return
+		}
+		rest := &restWriter{ResponseWriter: w, request: r.Method + " " + r.URL.Path}
+		transcode.ServeHTTP(rest, asTranscoded(r))
+		rest.end()
+	}
+	if isRead(r) {
+		f.respondBuilt(w, r, slot, call)
 		return
 	}
-	rest := &restWriter{ResponseWriter: w, request: r.Method + " " + r.URL.Path}
-	transcode.ServeHTTP(rest, asTranscoded(r))
-	rest.end()
+	call(w)
 }
 
 // HealthBytes is the size limit of a health request over HTTP: its client is not authenticated, and

@@ -56,7 +56,7 @@ type TxServiceClient interface {
 	// key is by-request?submitter=NAME&request_id=KEY.
 	GetTx(ctx context.Context, in *GetTxRequest, opts ...grpc.CallOption) (*GetTxResponse, error)
 	// ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
-	// 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
+	// 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.
 	ListTxs(ctx context.Context, in *ListTxsRequest, opts ...grpc.CallOption) (*ListTxsResponse, error)
 	// CancelTx requests that a transaction is not executed. A queued transaction that never had a
 	// nonce is cancelled immediately. Once a nonce is taken, the chain decides: the owner broadcasts
@@ -194,7 +194,7 @@ type TxServiceServer interface {
 	// key is by-request?submitter=NAME&request_id=KEY.
 	GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error)
 	// ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
-	// 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
+	// 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.
 	ListTxs(context.Context, *ListTxsRequest) (*ListTxsResponse, error)
 	// CancelTx requests that a transaction is not executed. A queued transaction that never had a
 	// nonce is cancelled immediately. Once a nonce is taken, the chain decides: the owner broadcasts

@@ -1674,7 +1674,7 @@ export const TxService: GenService<{
   },
   /**
    * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
-   * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
+   * 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.
    *
    * @generated from rpc fencepost.v1.TxService.ListTxs
    */

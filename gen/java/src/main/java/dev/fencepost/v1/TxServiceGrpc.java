@@ -347,7 +347,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
-     * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
+     * 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.
      * </pre>
      */
     default void listTxs(dev.fencepost.v1.ListTxsRequest request,
@@ -484,7 +484,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
-     * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
+     * 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.
      * </pre>
      */
     public void listTxs(dev.fencepost.v1.ListTxsRequest request,
@@ -607,7 +607,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
-     * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
+     * 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.
      * </pre>
      */
     public dev.fencepost.v1.ListTxsResponse listTxs(dev.fencepost.v1.ListTxsRequest request) throws io.grpc.StatusException {
@@ -728,7 +728,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
-     * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
+     * 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.
      * </pre>
      */
     public dev.fencepost.v1.ListTxsResponse listTxs(dev.fencepost.v1.ListTxsRequest request) {
@@ -851,7 +851,7 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
-     * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
+     * 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListTxsResponse> listTxs(
