@@ -52,7 +52,8 @@ func (l *proxiedConn) run() {
 	if err != nil {
 		return
 	}
-	server, err := net.Dial(l.proxy.target())
+	network, address := l.proxy.target()
+	server, err := net.Dial(network, address)
 	if err != nil {
 		return
 	}
