@@ -202,7 +202,9 @@ func (s *faultInjector) moveLedger(string) {
 	<-time.After(s.lease)
 	s.copyLedger(ctx, other)
 	s.cl.ledger.moves.Add(1)
-	if err := errors.Join(s.postgres.Stop(ctx), s.line.Redirect(other.URL("postgres"))); err != nil {
+	if err := errors.Join(
+		s.postgres.Stop(ctx), s.line.Redirect(other.URL("postgres")),
+	); err != nil {
 		s.t.Error(err)
 		return
 	}

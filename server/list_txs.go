@@ -21,9 +21,9 @@ import (
 // than requested.
 const operatorPage = 100
 
-// pageBytes is the size at which a page ends, in bytes. With the last row it is well below the 4 MiB
-// that gRPC clients accept by default, and over HTTP each page takes several times as much while
-// its JSON is written. The ledger read is at most two rows larger.
+// pageBytes is the size at which a page ends, in bytes. With the last row it is well below the
+// 4 MiB that gRPC clients accept by default, and over HTTP each page takes several times as much
+// while its JSON is written. The ledger read is at most two rows larger.
 const pageBytes = 1 << 20
 
 // ListTxs pages through transactions, newest first.
