@@ -122,7 +122,7 @@ const minPendingFailures = 2
 // transactions in the pool are not seen.
 func (e *endpoint) readCounts(ctx context.Context, client *jsonrpc.Client, elems []jsonrpc.Call,
 	pending int) error {
-	if err := client.Batch(ctx, elems); err != nil {
+	if err := e.batch(ctx, client, elems); err != nil {
 		return err
 	}
 	refused := false

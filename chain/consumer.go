@@ -114,7 +114,7 @@ func (s nonceSearch) at(ctx context.Context, heights ...uint64) ([]usage, error)
 			Result: &counts[i],
 		}
 	}
-	if err := s.client.Batch(ctx, elems); err != nil {
+	if err := s.e.batch(ctx, s.client, elems); err != nil {
 		return nil, err
 	}
 	if err := batchError(elems); err != nil && len(elems) > 1 {

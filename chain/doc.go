@@ -40,9 +40,10 @@
 // one, and INVALID takes two endpoints.
 //
 // Connections are lazy. Every connection is verified before its responses count: chain id and
-// genesis block, in one batch with the head. A chain that is down at startup, or replaced behind
-// its address, needs no restart. A broken WebSocket is replaced before the next call, and calls
-// that wait on it end shortly after it.
+// genesis block, in one batch with the head. Batches of reads about nonces and receipts read the
+// genesis block again, because a proxy may pass them to another chain. A chain that is down at
+// startup, or replaced behind its address, needs no restart. A broken WebSocket is replaced before
+// the next call, and calls that wait on it end shortly after it.
 //
 // Clients of different chains share nothing, so a slow or dead chain does not affect others
 // (TestClients_OneChainDown_OthersUnaffected).

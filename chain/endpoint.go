@@ -389,7 +389,7 @@ func (e *endpoint) verify(ctx context.Context, client *jsonrpc.Client) *fault {
 		func(ctx context.Context, client *jsonrpc.Client) error {
 			calls := []jsonrpc.Call{
 				{Method: "eth_chainId", Result: &id},
-				{Method: "eth_getBlockByNumber", Args: []any{"0x0", false}, Result: &genesis},
+				genesisCall(&genesis),
 				{Method: "eth_blockNumber", Result: &head},
 			}
 			err := batch(ctx, client, calls)
@@ -424,12 +424,8 @@ func (e *endpoint) verify(ctx context.Context, client *jsonrpc.Client) *fault {
 			e.o.Logger.Warn("RPC endpoint does not serve block 0; verified by its chain id only",
 				"chain", e.o.Name, "endpoint", e.label)
 		}
-	} else if want := e.pin.hold(genesis.Hash); want != genesis.Hash {
-		return &fault{class: txn.WrongChain, cause: ErrWrongGenesis, detail: fmt.Sprintf(
-			"block 0 is %s, expected %s: chain reset, or another network with the same chain_id",
-			genesis.Hash,
-			want,
-		)}
+	} else if f := e.checkGenesis(genesis); f != nil {
+		return f
 	}
 	e.recordHead(uint64(head))
 	e.mu.Lock()

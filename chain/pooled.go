@@ -39,7 +39,7 @@ func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonc
 				},
 			)
 		}
-		if err := client.Batch(ctx, elems); err != nil {
+		if err := e.batch(ctx, client, elems); err != nil {
 			return err
 		}
 		if elems[1].Error != nil && e.lacksPending(elems[1].Error) {

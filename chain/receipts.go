@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
@@ -46,10 +47,9 @@ func (c *Client) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptR
 
 func (c *Client) byHash(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
 	answers := make([]txn.ReceiptResult, 0, len(hashes))
-	for start := 0; start < len(hashes); start += c.o.BatchLimit {
-		answers = append(
-			answers,
-			c.receiptBatch(ctx, hashes[start:min(start+c.o.BatchLimit, len(hashes))])...)
+	// One request holds these lookups and the genesis block.
+	for part := range slices.Chunk(hashes, max(1, c.o.BatchLimit-1)) {
+		answers = append(answers, c.receiptBatch(ctx, part)...)
 	}
 	return answers
 }
@@ -68,7 +68,7 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 					Result: &found[i],
 				}
 			}
-			if err := client.Batch(ctx, elems); err != nil {
+			if err := e.batch(ctx, client, elems); err != nil {
 				return err
 			}
 			for i, hash := range hashes {
