@@ -30,9 +30,10 @@ const (
 	anyBlockKept = 4 << 20
 )
 
-// skippedFields are the fields of responses that are never read, and may be large.
+// skippedFields are the fields of responses that are never read, and may be large. Of logs the
+// number is read.
 var skippedFields = map[string]bool{
-	"logs": true, "logsBloom": true, "input": true, "data": true, "extraData": true,
+	"logs": false, "logsBloom": true, "input": true, "data": true, "extraData": true,
 	"accessList": true, "authorizationList": true, "blobVersionedHashes": true,
 	"withdrawals": true, "uncles": true,
 }

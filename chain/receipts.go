@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -19,6 +20,22 @@ type receipt struct {
 	Status      *bigQuantity `json:"status"`
 	GasUsed     quantity     `json:"gasUsed"`
 	GasPrice    *bigQuantity `json:"effectiveGasPrice"`
+	// Nothing rests on these, so nodes that write them otherwise are tolerated.
+	CumulativeGas tolerant[quantity]    `json:"cumulativeGasUsed"`
+	Contract      tolerant[txn.Address] `json:"contractAddress"`
+	Logs          tolerant[uint64]      `json:"logs"` // their number: see skippedFields
+}
+
+// tolerant is a value that may be missing, null or malformed.
+type tolerant[T any] struct {
+	value T
+	known bool
+}
+
+// UnmarshalJSON never fails.
+func (t *tolerant[T]) UnmarshalJSON(raw []byte) error {
+	t.known = string(raw) != "null" && json.Unmarshal(raw, &t.value) == nil
+	return nil
 }
 
 // Receipts looks up every hash: by block if many are in one block, else in batches. A failed batch
@@ -122,6 +139,13 @@ func (r *receipt) of(hash txn.Hash) (*txn.Receipt, error) {
 	fact := &txn.Receipt{
 		TxHash: hash, BlockNumber: r.BlockNumber.ToInt().Uint64(), BlockHash: *r.BlockHash,
 		Success: r.Status.ToInt().Sign() > 0, GasUsed: uint64(r.GasUsed),
+	}
+	if r.Logs.known && r.CumulativeGas.known {
+		fact.More = txn.ReceiptMore{Known: true, Logs: r.Logs.value,
+			CumulativeGas: uint64(r.CumulativeGas.value)}
+		if r.Contract.known {
+			fact.More.Contract = r.Contract.value
+		}
 	}
 	if r.GasPrice != nil {
 		if price, overflow := uint256.FromBig(r.GasPrice.ToInt()); !overflow {

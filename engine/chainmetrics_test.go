@@ -37,6 +37,11 @@ func TestChainMetrics_Defaults(t *testing.T) {
 	v.awaitCount(counted, 1, "fencepost_confirmations_fork")
 	v.awaitCount(counted, 1, "fencepost_chain_reorg", "chain", "31337")
 	v.finish(id)
+	info, err := v.admin.Tx(t.Context(), id)
+	if err != nil || info.LastSubmit == nil || !info.Receipt.More.Known ||
+		info.Receipt.More.CumulativeGas < info.Receipt.GasUsed {
+		t.Errorf("broadcast at %v, receipt %+v: %v", info.LastSubmit, info.Receipt, err)
+	}
 	v.awaitCount(counted, 1, "fencepost_queue_wait") // rebroadcasts do not count
 	v.awaitCount(counted, 0, "fencepost_receipt_backlog", "chain", "31337")
 	v.silence()

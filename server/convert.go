@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/hex"
+	"math"
 	"strings"
 	"time"
 
@@ -86,11 +87,19 @@ func wireReceipt(r *txn.Receipt, of txn.AttemptKind) *pb.Receipt {
 	if r == nil {
 		return nil
 	}
-	return &pb.Receipt{
+	out := &pb.Receipt{
 		TxHash: hexOf(r.TxHash), BlockNumber: r.BlockNumber, BlockHash: hexOf(r.BlockHash),
 		Success: r.Success,
 		GasUsed: r.GasUsed, EffectiveGasPrice: r.EffectiveGasPrice.Dec(), Kind: string(of),
 	}
+	if more := &r.More; more.Known {
+		out.LogCount = new(uint32(min(more.Logs, math.MaxUint32)))
+		out.CumulativeGasUsed = new(more.CumulativeGas)
+		if more.Contract != (txn.Address{}) {
+			out.ContractAddress = more.Contract.Hex()
+		}
+	}
+	return out
 }
 
 func wireBlocks(refs []txn.BlockRef) (out []*pb.BlockRef) {
@@ -148,6 +157,9 @@ func wireOperator(t store.TxInfo, attempts []txn.Attempt) *pb.OperatorDetails {
 	// Without a nonce SubmitAttempts counts attempts to prepare; nothing was broadcast.
 	if t.Nonce != nil {
 		out.Nonce, out.SubmitAttempts = new(uint64(*t.Nonce)), uint32(t.SubmitAttempts)
+	}
+	if t.LastSubmit != nil {
+		out.LastSubmitTime = wireTime(*t.LastSubmit)
 	}
 	for _, a := range attempts {
 		out.Attempts = append(out.Attempts, &pb.Attempt{

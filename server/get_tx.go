@@ -22,8 +22,11 @@ func (s *txService) GetTx(ctx context.Context, r *pb.GetTxRequest) (*pb.GetTxRes
 }
 
 func (s *txService) find(ctx context.Context, r *pb.GetTxRequest) (store.TxInfo, error) {
-	if r.GetRequest() != nil {
-		return s.resolver.txByRequest(ctx, r.GetRequest())
+	switch key := r.GetKey().(type) {
+	case *pb.GetTxRequest_Request:
+		return s.resolver.txByRequest(ctx, key.Request)
+	case *pb.GetTxRequest_Hash:
+		return s.resolver.txByHash(ctx, key.Hash)
 	}
 	_, info, err := s.resolver.txByID(ctx, r.GetTxId())
 	return info, err

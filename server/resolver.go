@@ -3,6 +3,9 @@ package server
 import (
 	"context"
 
+	"github.com/ethereum/go-ethereum/common"
+	"google.golang.org/grpc/codes"
+
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
@@ -48,6 +51,24 @@ func (r *resolver) txByID(ctx context.Context, text string) (txn.TxID, store.TxI
 	}
 	info, err := r.store.Tx(ctx, id)
 	return id, info, status.AboutTx(text, err)
+}
+
+// txByHash reads the transaction with an attempt of this hash. One that the caller has no right to
+// is unknown: hashes are public, and a rejection would reveal that the account is of this ledger.
+func (r *resolver) txByHash(ctx context.Context, text string) (store.TxInfo, error) {
+	about := "transaction with hash " + text
+	id, err := r.store.TxIDByHash(ctx, common.HexToHash(text))
+	if err != nil {
+		return store.TxInfo{}, status.About(about, err)
+	}
+	if err := r.authz.MaySee(ctx, id); err != nil {
+		if status.From(err, "").Code() == codes.PermissionDenied {
+			err = status.About(about, store.ErrTxNotFound)
+		}
+		return store.TxInfo{}, err
+	}
+	info, err := r.store.Tx(ctx, id)
+	return info, status.About(about, err)
 }
 
 // txID parses the id of a transaction that the caller may see.

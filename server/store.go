@@ -30,6 +30,8 @@ type Store interface {
 
 	TxByRequest(ctx context.Context, submitter txn.SubmitterID,
 		requestID string) (store.TxInfo, error)
+	// TxIDByHash returns the transaction with an attempt of this hash.
+	TxIDByHash(ctx context.Context, hash txn.Hash) (txn.TxID, error)
 	Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error)
 
 	Register(ctx context.Context,

@@ -61,7 +61,7 @@ func finalTxs(ctx context.Context, q *db.Queries, p db.FinalTxsParams) ([]FinalT
 			Executed: txn.Executed(r.Executed),
 		}
 		list[i].Receipt, err = toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash,
-			r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice)
+			r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -58,7 +59,7 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 // toStatus returns the fields of a row that change with each move.
 func toStatus(r db.ManagedTx) (txn.Status, error) {
 	receipt, err := toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess,
-		r.ReceiptGasUsed, r.ReceiptGasPrice)
+		r.ReceiptGasUsed, r.ReceiptGasPrice, r.ReceiptMore)
 	if err != nil {
 		return txn.Status{}, err
 	}
@@ -103,7 +104,7 @@ func (s *Store) toDueTx(r db.ManagedTx, dueMillis, lateMillis, waitedMillis int6
 }
 
 func toReceipt(hash []byte, block *int64, blockHash []byte, success *bool, gasUsed *int64,
-	gasPrice *string) (*txn.Receipt, error) {
+	gasPrice *string, more []byte) (*txn.Receipt, error) {
 	if len(hash) == 0 || block == nil || success == nil || gasUsed == nil || gasPrice == nil {
 		return nil, nil
 	}
@@ -114,8 +115,20 @@ func toReceipt(hash []byte, block *int64, blockHash []byte, success *bool, gasUs
 	return &txn.Receipt{
 		TxHash: toHash(hash), BlockNumber: uint64(*block), BlockHash: toHash(blockHash),
 		Success: *success,
-		GasUsed: uint64(*gasUsed), EffectiveGasPrice: price,
+		GasUsed: uint64(*gasUsed), EffectiveGasPrice: price, More: toMore(more, blockHash),
 	}, nil
+}
+
+// toMore reads the column receipt_more. It is unknown if it belongs to another block's receipt.
+func toMore(b, blockHash []byte) (m txn.ReceiptMore) {
+	if len(b) < moreBytes || !bytes.HasPrefix(blockHash, b[:8]) {
+		return m
+	}
+	m.Known = true
+	m.Logs = binary.BigEndian.Uint64(b[8:])
+	m.CumulativeGas = binary.BigEndian.Uint64(b[16:])
+	copy(m.Contract[:], b[moreBytes:])
+	return m
 }
 
 func toWei(decimal string) (txn.Wei, error) {
@@ -210,7 +223,7 @@ func toCommand(k db.InboxCommandsRow) txn.Command {
 
 func toEvent(r db.EventsSinceRow) (EventInfo, error) {
 	receipt, err := toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess,
-		r.ReceiptGasUsed, r.ReceiptGasPrice)
+		r.ReceiptGasUsed, r.ReceiptGasPrice, r.ReceiptMore)
 	if err != nil {
 		return EventInfo{}, err
 	}

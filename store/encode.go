@@ -64,8 +64,9 @@ func roomForWrites(p *db.CommitParams, rows int) {
 		&p.WLastError, &p.WLastErrorBase, &p.WLastAnswer, &p.WRejected, &p.WDiagnosis,
 		&p.WReceiptGasPrice)
 	room(rows, &p.WReleased, &p.WTerminal, &p.WCancelRequested, &p.WWaiting, &p.WNewFork, &p.WLate,
-		&p.WReceiptSuccess)
-	room(rows, &p.WTxHash, &p.WAbove, &p.WEventAbove, &p.WReceiptTxHash, &p.WReceiptBlockHash)
+		&p.WReceiptSuccess, &p.WSent)
+	room(rows, &p.WTxHash, &p.WAbove, &p.WEventAbove, &p.WReceiptTxHash, &p.WReceiptBlockHash,
+		&p.WReceiptMore)
 }
 
 // none stands for a number that is not given.
@@ -158,6 +159,7 @@ func addWrite(p *db.CommitParams, no int32, l *Lease, w *txn.Write) {
 	p.WNewFork = append(p.WNewFork, w.NewFork)
 	p.WEventAbove = append(p.WEventAbove, blocks(w.Above))
 	p.WLate = append(p.WLate, w.PastDeadline)
+	p.WSent = append(p.WSent, w.Sent)
 	p.WDelayMs = append(p.WDelayMs, w.Delay.Milliseconds())
 	addReceipt(p, next.Receipt)
 }
@@ -175,6 +177,24 @@ func addReceipt(p *db.CommitParams, r *txn.Receipt) {
 	p.WReceiptSuccess = append(p.WReceiptSuccess, r.Success)
 	p.WReceiptGasUsed = append(p.WReceiptGasUsed, int64(r.GasUsed))
 	p.WReceiptGasPrice = append(p.WReceiptGasPrice, r.EffectiveGasPrice.Dec())
+	p.WReceiptMore = append(p.WReceiptMore, receiptMore(r))
+}
+
+// moreBytes is the length of receipt_more without the address of a contract.
+const moreBytes = 24
+
+// receiptMore is the column receipt_more; nil: unknown.
+func receiptMore(r *txn.Receipt) []byte {
+	if !r.More.Known {
+		return nil
+	}
+	b := append(make([]byte, 0, moreBytes+len(r.More.Contract)), r.BlockHash[:8]...)
+	b = binary.BigEndian.AppendUint64(b, r.More.Logs)
+	b = binary.BigEndian.AppendUint64(b, r.More.CumulativeGas)
+	if r.More.Contract != (txn.Address{}) {
+		b = append(b, r.More.Contract[:]...)
+	}
+	return b
 }
 
 func addAttempt(p *db.CommitParams, no int32, l *Lease, id txn.TxID, a txn.Attempt) {

@@ -20,11 +20,17 @@ func TestMigrate_Indexes_BuiltConcurrently(t *testing.T) {
 		return withProvider(k.ctx, k.db.URL, k.db.Schema, true, step)
 	}
 	k.must(migrate(func(p *goose.Provider) error { _, err := p.DownTo(k.ctx, 9); return err }))
-	// Steps 13, 16 and 18 add these; the commit of this program uses them.
+	// Steps 13, 16, 18 and 19 add these; the commit of this program uses them.
 	_, err := k.db.Pool.Exec(k.ctx, "ALTER TABLE submitter_command ADD COLUMN chain_nonce BIGINT")
 	k.must(err)
 	_, err = k.db.Pool.Exec(k.ctx,
 		"ALTER TABLE managed_tx ADD COLUMN last_error_base TEXT NOT NULL DEFAULT ''")
+	k.must(err)
+	for _, table := range []string{"managed_tx", "tx_event"} {
+		_, err = k.db.Pool.Exec(k.ctx, "ALTER TABLE "+table+" ADD COLUMN receipt_more BYTEA")
+		k.must(err)
+	}
+	_, err = k.db.Pool.Exec(k.ctx, "ALTER TABLE managed_tx ADD COLUMN last_submit_at TIMESTAMPTZ")
 	k.must(err)
 	for _, table := range []string{"submitter", "ledger"} {
 		_, err = k.db.Pool.Exec(k.ctx, "ALTER TABLE "+table+" ADD COLUMN timeline INT")

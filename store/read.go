@@ -26,6 +26,19 @@ func (s *Store) Tx(ctx context.Context, id txn.TxID) (TxInfo, error) {
 	return toInfo(row)
 }
 
+// TxIDByHash returns the transaction with an attempt of this hash, or ErrTxNotFound.
+func (s *Store) TxIDByHash(ctx context.Context, hash txn.Hash) (txn.TxID, error) {
+	verb := fmt.Sprintf("read the transaction with attempt %s", hash)
+	row, err := s.read().TxIDByHash(ctx, hash[:])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return txn.TxID{}, fmt.Errorf("store: %s: %w", verb, ErrTxNotFound)
+	}
+	if err != nil {
+		return txn.TxID{}, s.failed(ctx, verb, err)
+	}
+	return txn.TxID(row.TxID), nil
+}
+
 // TxVersions reads the versions and states of transactions in one snapshot. The result omits
 // transactions that do not exist.
 func (s *Store) TxVersions(ctx context.Context, ids []txn.TxID) (map[txn.TxID]TxVersion, error) {
@@ -100,5 +113,6 @@ func toInfo(row db.TxByIDRow) (TxInfo, error) {
 		Labels:        labels,
 		Caller:        row.ManagedTx.Caller,
 		Included:      txn.AttemptKind(row.ReceiptKind),
+		LastSubmit:    row.ManagedTx.LastSubmitAt,
 	}, nil
 }

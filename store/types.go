@@ -125,6 +125,7 @@ type TxInfo struct {
 	Labels        map[string]string
 	Caller        string          // the authenticated identity that created it; may be empty
 	Included      txn.AttemptKind // the form that its receipt is of; empty: it has none
+	LastSubmit    *time.Time      // time of the last broadcast; nil: none known
 }
 
 // TxVersion is the current version of a transaction, its last event number, and its state.

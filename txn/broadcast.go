@@ -154,7 +154,15 @@ func Sent(v *View, b Broadcast, answer Outcome) Change {
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
 	}
 	next, kind = v.updateFunding(&b, answer, next, kind)
-	return Change{Writes: v.move(tx, kind, &next, delay)}
+	return Change{Writes: sent(v.move(tx, kind, &next, delay))}
+}
+
+// sent marks the writes that follow a broadcast.
+func sent(writes []Write) []Write {
+	for i := range writes {
+		writes[i].Sent = true
+	}
+	return writes
 }
 
 // replacesRefused reports whether a refused attempt is replaced next. The first replacement follows
@@ -224,7 +232,7 @@ func pooledSent(v *View, b *Broadcast, answer Outcome) Change {
 	// examined or not, it had its turn
 	next.LastOutcome, next.SubmitAttempts = b.Tx.LastOutcome, b.Tx.SubmitAttempts
 	return Change{
-		Writes: v.move(b.Tx, "", &next,
-			min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval)),
+		Writes: sent(v.move(b.Tx, "", &next,
+			min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval))),
 	}
 }

@@ -77,6 +77,7 @@ type Write struct {
 	PastDeadline bool
 	Turn         Turn       // kept in memory; zero: done
 	Attempt      *Attempt   // recorded with it
+	Sent         bool       // follows a broadcast
 	NewFork      bool       // the event's blocks replace those reported before
 	Above        []BlockRef // the event's blocks above the receipt
 }

@@ -24,6 +24,15 @@ type Receipt struct {
 	Success           bool
 	GasUsed           uint64
 	EffectiveGasPrice Wei
+	More              ReceiptMore
+}
+
+// ReceiptMore is the part of a receipt on which nothing rests.
+type ReceiptMore struct {
+	Known         bool // false: recorded by an older program
+	Logs          uint64
+	CumulativeGas uint64
+	Contract      Address // created by it; zero: none
 }
 
 // ReceiptResult is the result of one receipt look-up. "Not found" is evidence; a failed look-up is

@@ -527,6 +527,6 @@ func OriginalSent(v *View, b Broadcast, answer Outcome) Change {
 	next.LastError = "an operator had it rebroadcast although " + tx.whyAbandoned() + "; the " +
 		"first of the two to be included wins"
 	done := commandResult(Command{ID: b.CommandID}, Applied, "")
-	done.Writes = v.move(tx, EventUnstuck, &next, v.Policy.ResubmitInterval)
+	done.Writes = sent(v.move(tx, EventUnstuck, &next, v.Policy.ResubmitInterval))
 	return done
 }

@@ -423,6 +423,7 @@ func (c *Chain) sealAt(baseFee *txn.Wei, from source) {
 			continue // not affordable, or out of order: go-ethereum omits it as well
 		}
 		gas += receipt.GasUsed
+		receipt.More.CumulativeGas = gas
 		b.txs = append(b.txs, p.tx)
 		b.senders = append(b.senders, p.from)
 		b.Txs = append(b.Txs, receipt.TxHash)

@@ -206,12 +206,17 @@ func (s *state) apply(tx *types.Transaction, from txn.Address,
 	var fee txn.Wei
 	fee.Mul(&price, uint256.NewInt(gas))
 	s.sub(from, fee)
-	return &txn.Receipt{
+	r := &txn.Receipt{
 		TxHash:            tx.Hash(),
 		Success:           err == nil,
 		GasUsed:           gas,
 		EffectiveGasPrice: price,
-	}, true
+		More:              txn.ReceiptMore{Known: true, CumulativeGas: gas},
+	}
+	if tx.To() == nil {
+		r.More.Contract = crypto.CreateAddress(from, nonce)
+	}
+	return r, true
 }
 
 var errOutOfGas = fmt.Errorf("out of gas")

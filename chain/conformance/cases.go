@@ -73,7 +73,9 @@ func (s *suite) included() {
 		s.Error("a receipt before a block was made")
 	}
 	r := s.mined(signed.Hash)
-	if !r.Success || r.GasUsed != transferGas || r.EffectiveGasPrice.IsZero() {
+	if !r.Success || r.GasUsed != transferGas || r.EffectiveGasPrice.IsZero() ||
+		!r.More.Known || r.More.CumulativeGas < transferGas || r.More.Logs != 0 ||
+		r.More.Contract != (txn.Address{}) {
 		s.Errorf("receipt %+v", r)
 	}
 	// The bytes again, now in a block: any class but one that gives them up.
@@ -93,7 +95,8 @@ func (s *suite) created() {
 	signed := s.sign(
 		order{key: key, data: deployCode(reverterRuntime), gas: 300_000, fees: s.fees()})
 	s.mustSend(signed, txn.Accepted)
-	if r := s.mined(signed.Hash); !r.Success {
+	if r := s.mined(signed.Hash); !r.Success ||
+		r.More.Contract != crypto.CreateAddress(addressOf(key), 0) {
 		s.Errorf("receipt %+v", r)
 	}
 	s.until("code at the new address",

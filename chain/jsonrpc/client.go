@@ -27,7 +27,8 @@ type Options struct {
 	// BatchRefused decides about a request of several calls that the server rejected. If it returns
 	// true, MaxBatch has become lower, and the calls are sent again. Nil means never.
 	BatchRefused func(calls int, err error) bool
-	// Skip holds the names of fields in results that are not kept, at any depth.
+	// Skip holds the names of fields in results that are not kept, at any depth. If the value is
+	// false, the number of elements is kept in place of a list, and null in place of anything else.
 	Skip map[string]bool
 }
 

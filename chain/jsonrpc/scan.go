@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -25,7 +26,7 @@ const (
 type scanner struct {
 	r    *bufio.Reader
 	from boundedReader
-	skip map[string]bool // fields that are not kept; nil keeps all
+	skip map[string]bool // see Options.Skip; nil keeps all
 	key  sink            // of the field being read
 }
 
@@ -331,7 +332,8 @@ func (s *scanner) object(to *sink, depth int) error {
 		if err := s.readKey(); err != nil {
 			return err
 		}
-		if to == nil || s.skip[s.keyName()] {
+		dropped, counted := s.skip[s.keyName()]
+		if to == nil || dropped {
 			return s.anyValue(nil, depth+1)
 		}
 		if !first {
@@ -342,9 +344,34 @@ func (s *scanner) object(to *sink, depth int) error {
 		to.add(s.key.buf.Bytes()...)
 		to.add(':')
 		to.over = to.over || s.key.over
+		if counted {
+			return s.count(to, depth+1)
+		}
 		return s.anyValue(to, depth+1)
 	})
 	to.add('}')
+	return err
+}
+
+// count keeps the number of the elements of a list, and null of any other value.
+func (s *scanner) count(to *sink, depth int) error {
+	b, err := s.peek()
+	if err != nil {
+		return err
+	}
+	if b != '[' {
+		to.add([]byte("null")...)
+		return s.anyValue(nil, depth)
+	}
+	if _, err := s.next(); err != nil {
+		return err
+	}
+	n := 0
+	err = s.list(']', func() error {
+		n++
+		return s.anyValue(nil, depth+1)
+	})
+	to.add(strconv.AppendInt(nil, int64(n), 10)...)
 	return err
 }
 

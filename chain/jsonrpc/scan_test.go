@@ -17,7 +17,8 @@ const testLimit = 1 << 20
 
 func parseAll(t interface{ Fatal(...any) }, body string) (found []message, alone bool) {
 	alone, err := parse(strings.NewReader(body), testLimit, testLimit,
-		map[string]bool{"logs": true}, 10, func(m message) { found = append(found, m) })
+		map[string]bool{"logs": true, "count": false}, 10,
+		func(m message) { found = append(found, m) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +41,10 @@ func TestParse_Fields(t *testing.T) {
 			`{"a":1,"c":{"d":2}}`, nil,
 		},
 		"skipped first": {`{"id":7,"result":{"logs":{},"a":[]}}`, "7", `{"a":[]}`, nil},
+		"counted": {
+			`{"id":7,"result":[{"count":[{"b":[1,2]},"]"],"d":2},{"count":[ ]},{"count":{"e":1}}]}`,
+			"7", `[{"count":2,"d":2},{"count":0},{"count":null}]`, nil,
+		},
 		"escapes": {
 			`{"id":7,"result":"a\"b\\","x":"\\\\\""}`, "7", `"a\"b\\"`, nil,
 		},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -232,11 +233,21 @@ func notAnAddress(server string) error {
 	}
 }
 
-// idsAreIDs rejects a malformed TX_ID.
+// idsAreIDs rejects a malformed TX_ID, and a malformed HASH where that is an alternative.
 func idsAreIDs(c *cobra.Command, args []string) error {
 	names := argumentNames(c)
 	for i, arg := range args {
-		if len(names) == 0 || names[min(i, len(names)-1)] != "TX_ID" {
+		if len(names) == 0 {
+			continue
+		}
+		name, other, _ := strings.Cut(names[min(i, len(names)-1)], "|")
+		if name != "TX_ID" {
+			continue
+		}
+		if digits, isHash := strings.CutPrefix(arg, "0x"); isHash && other == "HASH" {
+			if b, err := hex.DecodeString(digits); err != nil || len(b) != len(txn.Hash{}) {
+				return misused(c, "HASH %q is not \"0x\" and 64 hex digits", arg)
+			}
 			continue
 		}
 		if _, err := txn.ParseTxID(arg); err != nil {

@@ -225,21 +225,25 @@ func (r *requestFlags) add(c *cobra.Command) {
 func (p *program) txGetCommand(f *clientFlags) *cobra.Command {
 	var r requestFlags
 	c := &cobra.Command{
-		Use:   "get [TX_ID]",
-		Short: "Show a transaction",
+		Use:   "get [TX_ID|HASH]",
+		Short: "Show a transaction, also by the hash of one of its attempts",
 		Args:  cobra.ArbitraryArgs,
 		Example: "  fencepost tx get 01a21fca-9bb7-8000-8000-058ead4b4abd\n" +
+			"  fencepost tx get" +
+			" 0x8a1b1d6e5f0c9b7a6d5e4f3c2b1a09f8e7d6c5b4a39281706f5e4d3c2b1a0f9e\n" +
 			"  fencepost tx get --submitter alice --request-id order-4711",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask := &pb.GetTxRequest{View: pb.TxView_TX_VIEW_OPERATOR}
 		switch key := r.key(); {
+		case len(args) == 1 && key == nil && strings.HasPrefix(args[0], "0x"):
+			ask.Key = &pb.GetTxRequest_Hash{Hash: args[0]}
 		case len(args) == 1 && key == nil:
 			ask.Key = &pb.GetTxRequest_TxId{TxId: args[0]}
 		case len(args) == 0 && r.submitter != "" && r.requestID != "":
 			ask.Key = &pb.GetTxRequest_Request{Request: key}
 		default:
-			return misused(cmd, "give either TX_ID, or --submitter and --request-id")
+			return misused(cmd, "give either TX_ID, HASH, or --submitter and --request-id")
 		}
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
 			answer, err := call(ctx, c, c.txs.GetTx, ask)

@@ -78,6 +78,9 @@ func txFields(tx *pb.Tx) []field {
 				"gas",
 				fmt.Sprintf("%d at %s", r.GetGasUsed(), gwei(r.GetEffectiveGasPrice())),
 			},
+			field{"contract", r.GetContractAddress()},
+			field{"logs", shownCount(r.LogCount)},
+			field{"cumulative_gas", shownCount(r.CumulativeGasUsed)},
 			field{"confirmations", shownBlocks(tx.GetConfirmations())},
 		)
 	}
@@ -103,6 +106,7 @@ func operatorFields(o *pb.OperatorDetails) (all []field) {
 	}
 	all = append(all, field{"caller", o.GetCaller()},
 		field{"broadcasts", number(uint64(o.GetSubmitAttempts()))},
+		field{"last_broadcast", shownTime(o.GetLastSubmitTime())},
 		field{"diagnosis", o.GetDiagnosis()},
 		field{"fencing_token", number(uint64(o.GetFencingToken()))})
 	for _, a := range o.GetAttempts() {
@@ -141,6 +145,14 @@ func shownBlocks(refs []*pb.BlockRef) string {
 		return fmt.Sprintf("blocks %d to %d %s", refs[0].GetNumber(), refs[n-1].GetNumber(),
 			refs[n-1].GetHash())
 	}
+}
+
+// shownCount is a number that may be unknown; empty if it is.
+func shownCount[N uint32 | uint64](n *N) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatUint(uint64(*n), 10)
 }
 
 // number formats a number; empty for zero, which means "not yet" or "default".

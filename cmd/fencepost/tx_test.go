@@ -223,6 +223,12 @@ func TestTxGet_Fields(t *testing.T) {
 			t.Errorf("%q is not in\n%s", row, out)
 		}
 	}
+	hash := regexp.MustCompile(`attempt 1 +ORIGINAL (0x[0-9a-f]{64})`).FindStringSubmatch(out)
+	if hash == nil || l.good("tx", "get", hash[1]) != out {
+		t.Errorf("not the same by hash %v", hash)
+	}
+	l.bad(exitFailed, "(TX_NOT_FOUND)", "tx", "get", "0x"+strings.Repeat("ab", 32))
+	l.bad(exitUsage, `HASH "0x12"`, "tx", "get", "0x12")
 	if strings.Contains(out, "retry_safe") {
 		t.Errorf("it was executed, and a retry is called safe:\n%s", out)
 	}

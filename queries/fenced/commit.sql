@@ -60,6 +60,7 @@ WITH change AS (
            unnest(@w_receipt_success::BOOLEAN[])  AS receipt_success,
            unnest(@w_receipt_gas_used::BIGINT[])  AS receipt_gas_used,
            unnest(@w_receipt_gas_price::TEXT[])   AS receipt_gas_price,
+           unnest(@w_receipt_more::BYTEA[])       AS receipt_more,
            unnest(@w_executed::TEXT[])            AS executed,
            unnest(@w_reason::TEXT[])              AS reason,
            unnest(@w_last_error::TEXT[])          AS last_error,
@@ -78,6 +79,7 @@ WITH change AS (
            unnest(@w_new_fork::BOOLEAN[])         AS new_fork,
            unnest(@w_event_above::BYTEA[])        AS event_above,     -- empty: none
            unnest(@w_late::BOOLEAN[])             AS late,            -- not_after has passed
+           unnest(@w_sent::BOOLEAN[])             AS sent,            -- after a broadcast
            unnest(@w_delay_ms::BIGINT[])          AS delay_ms
 ), attempt AS (
     SELECT unnest(@a_change_no::INT[])            AS change_no,
@@ -240,6 +242,9 @@ WITH change AS (
            receipt_gas_used   = CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_used END,
            receipt_gas_price  = CASE WHEN w.receipt_tx_hash <> ''
                                      THEN w.receipt_gas_price::NUMERIC END,
+           receipt_more       = CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_more END,
+           last_submit_at     = CASE WHEN w.sent THEN clock_timestamp()
+                                     ELSE t.last_submit_at END,
            executed           = w.executed,
            reason             = w.reason,
            last_error         = w.last_error,
@@ -314,8 +319,8 @@ WITH change AS (
 ), event_recorded AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash,
                           receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success,
-                          receipt_gas_used, receipt_gas_price, reason, message, new_fork, above,
-                          fencing_token)
+                          receipt_gas_used, receipt_gas_price, receipt_more, reason, message,
+                          new_fork, above, fencing_token)
     SELECT w.submitter_id, w.tx_id, w.version + 1, w.kind, w.state, w.sub_state, w.executed,
            NULLIF(w.tx_hash, ''), NULLIF(w.receipt_tx_hash, ''),
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block END,
@@ -323,6 +328,7 @@ WITH change AS (
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_success END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_used END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_price::NUMERIC END,
+           CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_more END,
            w.reason, w.last_error, w.new_fork, NULLIF(w.event_above, ''), w.fencing_token
       FROM write w
      WHERE w.kind <> ''

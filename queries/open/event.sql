@@ -42,12 +42,12 @@ SELECT pg_logical_emit_message(TRUE, 'fencepost', '');
 -- name: EventsSince :many
 SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state,
        e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash,
-       e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
-       e.new_fork, e.above, e.created_at, e.xid::TEXT AS xid,
+       e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.receipt_more, e.reason,
+       e.message, e.new_fork, e.above, e.created_at, e.xid::TEXT AS xid,
        (CASE WHEN e.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (e.receipt_tx_hash, e.submitter_id)),
                      '') END)::TEXT AS receipt_kind,
        (CASE WHEN (SELECT TRUE FROM tx_label LIMIT 1) THEN
             coalesce((SELECT t.labels FROM managed_tx t
@@ -84,12 +84,12 @@ SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.sta
 -- name: EventsOfTx :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state,
        e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash,
-       e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
-       e.new_fork, e.above, e.created_at, e.xid::TEXT AS xid,
+       e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.receipt_more, e.reason,
+       e.message, e.new_fork, e.above, e.created_at, e.xid::TEXT AS xid,
        (CASE WHEN e.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (e.receipt_tx_hash, e.submitter_id)),
                      '') END)::TEXT AS receipt_kind,
        '{}'::JSONB AS labels -- not used here
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
@@ -102,12 +102,12 @@ SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state
 -- name: EventsSinceOf :many
 SELECT f.submitter_id, s.name AS submitter_name, f.tx_id, f.seq, f.kind, f.state, f.sub_state,
        f.executed, f.tx_hash, f.receipt_tx_hash, f.receipt_block, f.receipt_block_hash,
-       f.receipt_success, f.receipt_gas_used, f.receipt_gas_price, f.reason, f.message,
-       f.new_fork, f.above, f.created_at, f.xid::TEXT AS xid,
+       f.receipt_success, f.receipt_gas_used, f.receipt_gas_price, f.receipt_more, f.reason,
+       f.message, f.new_fork, f.above, f.created_at, f.xid::TEXT AS xid,
        (CASE WHEN f.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = f.submitter_id AND a.tx_hash = f.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (f.submitter_id, f.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (f.receipt_tx_hash, f.submitter_id)),
                      '') END)::TEXT AS receipt_kind,
        '{}'::JSONB AS labels -- not used here
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@tx_ids::UUID[]) AS tx_id) k

@@ -8,18 +8,24 @@ SELECT sqlc.embed(t), s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (t.receipt_tx_hash, t.submitter_id)),
                      '') END)::TEXT AS receipt_kind
   FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
  WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id
    AND (t.submitter_id, t.tx_id) >= (@submitter_id, @tx_id);
+
+-- name: TxIDByHash :one
+SELECT a.submitter_id, a.tx_id FROM tx_attempt a
+ WHERE a.tx_hash = @tx_hash
+ ORDER BY a.tx_hash, a.submitter_id
+ LIMIT 1;
 
 -- name: TxsByRequest :many
 SELECT sqlc.embed(t), s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (t.receipt_tx_hash, t.submitter_id)),
                      '') END)::TEXT AS receipt_kind
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id,
                unnest(@request_ids::TEXT[]) AS request_id) k
@@ -60,7 +66,7 @@ SELECT sqlc.embed(t), m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (t.receipt_tx_hash, t.submitter_id)),
                      '') END)::TEXT AS receipt_kind
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
@@ -107,7 +113,7 @@ SELECT sqlc.embed(t), m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (t.receipt_tx_hash, t.submitter_id)),
                      '') END)::TEXT AS receipt_kind
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
@@ -153,7 +159,7 @@ SELECT sqlc.embed(t), m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (t.receipt_tx_hash, t.submitter_id)),
                      '') END)::TEXT AS receipt_kind
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
@@ -188,7 +194,7 @@ SELECT sqlc.embed(t), s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (t.receipt_tx_hash, t.submitter_id)),
                      '') END)::TEXT AS receipt_kind
   FROM measured m
   JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at

@@ -16,12 +16,12 @@ import (
 // A request must not contradict its path. The transcoder would silently prefer a parameter to the
 // path, and ignore the body: a script that confuses two transactions would cancel the wrong one.
 
-// pathName is the resource that a path names: the field of the request, its alternative, and the
+// pathName is the resource that a path names: the field of the request, its alternatives, and the
 // value.
 type pathName struct {
-	field string
-	other string
-	value string
+	field  string
+	others []string
+	value  string
 }
 
 // partsOf returns the segments of a path below the prefix of the JSON API; nil for another path. It
@@ -53,9 +53,11 @@ func nameIn(u *url.URL) pathName {
 		slices.Equal(parts, []string{"tx", "by-ids", "events"}):
 		return pathName{}
 	case value == "by-request":
-		return pathName{field: "tx_id", value: value}
+		return pathName{field: "tx_id", others: []string{"hash"}, value: value}
+	case value == "by-hash" && len(parts) == 3:
+		return pathName{field: "hash", others: []string{"tx_id", "request"}, value: parts[2]}
 	default:
-		return pathName{field: "tx_id", other: "request", value: value}
+		return pathName{field: "tx_id", others: []string{"request", "hash"}, value: value}
 	}
 }
 
@@ -74,7 +76,7 @@ func checkParameters(method string, u *url.URL) error {
 				"is in the query of a %s request; move it to the body, or send a GET request",
 				method)
 		case method == http.MethodGet && field != "" &&
-			(field == named.field || field == named.other):
+			(field == named.field || slices.Contains(named.others, field)):
 			return noSuchParameter(name)
 		}
 	}

@@ -65,7 +65,10 @@ type target struct {
 
 // targets holds the paths whose request has a oneof of targets; each path takes one of them.
 var targets = map[string]target{
-	"/api/v1/tx/by-request": {needs: []string{"submitter", "requestId"}},
+	"/api/v1/tx/by-request": {
+		needs:  []string{"submitter", "requestId"},
+		leaves: []string{"hash"},
+	},
 	"/api/v1/tx/by-request/events": {
 		needs:  []string{"submitter", "requestId"},
 		leaves: []string{"labels"},

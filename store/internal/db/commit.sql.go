@@ -59,45 +59,47 @@ WITH change AS (
            unnest($39::BOOLEAN[])  AS receipt_success,
            unnest($40::BIGINT[])  AS receipt_gas_used,
            unnest($41::TEXT[])   AS receipt_gas_price,
-           unnest($42::TEXT[])            AS executed,
-           unnest($43::TEXT[])              AS reason,
-           unnest($44::TEXT[])          AS last_error,
-           unnest($45::TEXT[])     AS last_error_base,
-           unnest($46::INT[])      AS submit_attempts,
-           unnest($47::BOOLEAN[]) AS cancel_requested,
-           unnest($48::INT[])             AS requeued,
-           unnest($49::INT[])             AS accepted,
-           unnest($50::TEXT[])         AS last_answer,
-           unnest($51::INT[])               AS pooled,
-           unnest($52::TEXT[])            AS rejected,
-           unnest($53::BOOLEAN[])          AS waiting,
-           unnest($54::TEXT[])           AS diagnosis,
-           unnest($55::BYTEA[])              AS above,           -- empty: none
-           unnest($56::BIGINT[])       AS ended_block,     -- 0: none
-           unnest($57::BOOLEAN[])         AS new_fork,
-           unnest($58::BYTEA[])        AS event_above,     -- empty: none
-           unnest($59::BOOLEAN[])             AS late,            -- not_after has passed
-           unnest($60::BIGINT[])          AS delay_ms
+           unnest($42::BYTEA[])       AS receipt_more,
+           unnest($43::TEXT[])            AS executed,
+           unnest($44::TEXT[])              AS reason,
+           unnest($45::TEXT[])          AS last_error,
+           unnest($46::TEXT[])     AS last_error_base,
+           unnest($47::INT[])      AS submit_attempts,
+           unnest($48::BOOLEAN[]) AS cancel_requested,
+           unnest($49::INT[])             AS requeued,
+           unnest($50::INT[])             AS accepted,
+           unnest($51::TEXT[])         AS last_answer,
+           unnest($52::INT[])               AS pooled,
+           unnest($53::TEXT[])            AS rejected,
+           unnest($54::BOOLEAN[])          AS waiting,
+           unnest($55::TEXT[])           AS diagnosis,
+           unnest($56::BYTEA[])              AS above,           -- empty: none
+           unnest($57::BIGINT[])       AS ended_block,     -- 0: none
+           unnest($58::BOOLEAN[])         AS new_fork,
+           unnest($59::BYTEA[])        AS event_above,     -- empty: none
+           unnest($60::BOOLEAN[])             AS late,            -- not_after has passed
+           unnest($61::BOOLEAN[])             AS sent,            -- after a broadcast
+           unnest($62::BIGINT[])          AS delay_ms
 ), attempt AS (
-    SELECT unnest($61::INT[])            AS change_no,
-           unnest($62::INT[])         AS submitter_id,
-           unnest($63::BIGINT[])     AS fencing_token,
-           unnest($64::UUID[])               AS tx_id,
-           unnest($65::INT[])           AS attempt_no,
-           unnest($66::TEXT[])                AS kind,
-           unnest($67::BIGINT[])             AS nonce,
-           unnest($68::BYTEA[])            AS tx_hash,
-           unnest($69::BYTEA[])             AS raw_tx,
-           unnest($70::BIGINT[])         AS gas_limit,
-           unnest($71::TEXT[])             AS fee_cap,
-           unnest($72::TEXT[])                 AS tip,
-           unnest($73::BOOLEAN[])           AS legacy
+    SELECT unnest($63::INT[])            AS change_no,
+           unnest($64::INT[])         AS submitter_id,
+           unnest($65::BIGINT[])     AS fencing_token,
+           unnest($66::UUID[])               AS tx_id,
+           unnest($67::INT[])           AS attempt_no,
+           unnest($68::TEXT[])                AS kind,
+           unnest($69::BIGINT[])             AS nonce,
+           unnest($70::BYTEA[])            AS tx_hash,
+           unnest($71::BYTEA[])             AS raw_tx,
+           unnest($72::BIGINT[])         AS gas_limit,
+           unnest($73::TEXT[])             AS fee_cap,
+           unnest($74::TEXT[])                 AS tip,
+           unnest($75::BOOLEAN[])           AS legacy
 ), applied AS (
-    SELECT unnest($74::INT[])            AS change_no,
-           unnest($75::INT[])         AS submitter_id,
-           unnest($76::BIGINT[])     AS fencing_token,
-           unnest($77::BIGINT[])        AS command_id,
-           unnest($78::TEXT[])              AS result
+    SELECT unnest($76::INT[])            AS change_no,
+           unnest($77::INT[])         AS submitter_id,
+           unnest($78::BIGINT[])     AS fencing_token,
+           unnest($79::BIGINT[])        AS command_id,
+           unnest($80::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held until the commit; a takeover changes fencing_token, a key column,
     -- and therefore waits for it.
@@ -105,7 +107,7 @@ WITH change AS (
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id
                             AND l.fencing_token = c.fencing_token
-     WHERE l.owner_node = $79::TEXT AND l.expires_at > clock_timestamp()
+     WHERE l.owner_node = $81::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
@@ -239,6 +241,9 @@ WITH change AS (
            receipt_gas_used   = CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_used END,
            receipt_gas_price  = CASE WHEN w.receipt_tx_hash <> ''
                                      THEN w.receipt_gas_price::NUMERIC END,
+           receipt_more       = CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_more END,
+           last_submit_at     = CASE WHEN w.sent THEN clock_timestamp()
+                                     ELSE t.last_submit_at END,
            executed           = w.executed,
            reason             = w.reason,
            last_error         = w.last_error,
@@ -313,8 +318,8 @@ WITH change AS (
 ), event_recorded AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash,
                           receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success,
-                          receipt_gas_used, receipt_gas_price, reason, message, new_fork, above,
-                          fencing_token)
+                          receipt_gas_used, receipt_gas_price, receipt_more, reason, message,
+                          new_fork, above, fencing_token)
     SELECT w.submitter_id, w.tx_id, w.version + 1, w.kind, w.state, w.sub_state, w.executed,
            NULLIF(w.tx_hash, ''), NULLIF(w.receipt_tx_hash, ''),
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_block END,
@@ -322,6 +327,7 @@ WITH change AS (
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_success END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_used END,
            CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_gas_price::NUMERIC END,
+           CASE WHEN w.receipt_tx_hash <> '' THEN w.receipt_more END,
            w.reason, w.last_error, w.new_fork, NULLIF(w.event_above, ''), w.fencing_token
       FROM write w
      WHERE w.kind <> ''
@@ -409,6 +415,7 @@ type CommitParams struct {
 	WReceiptSuccess   []bool
 	WReceiptGasUsed   []int64
 	WReceiptGasPrice  []string
+	WReceiptMore      [][]byte
 	WExecuted         []string
 	WReason           []string
 	WLastError        []string
@@ -427,6 +434,7 @@ type CommitParams struct {
 	WNewFork          []bool
 	WEventAbove       [][]byte
 	WLate             []bool
+	WSent             []bool
 	WDelayMs          []int64
 	AChangeNo         []int32
 	ASubmitterID      []int32
@@ -510,6 +518,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.WReceiptSuccess,
 		arg.WReceiptGasUsed,
 		arg.WReceiptGasPrice,
+		arg.WReceiptMore,
 		arg.WExecuted,
 		arg.WReason,
 		arg.WLastError,
@@ -528,6 +537,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.WNewFork,
 		arg.WEventAbove,
 		arg.WLate,
+		arg.WSent,
 		arg.WDelayMs,
 		arg.AChangeNo,
 		arg.ASubmitterID,

@@ -15,12 +15,12 @@ import (
 const eventsOfTx = `-- name: EventsOfTx :many
 SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state,
        e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash,
-       e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
-       e.new_fork, e.above, e.created_at, e.xid::TEXT AS xid,
+       e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.receipt_more, e.reason,
+       e.message, e.new_fork, e.above, e.created_at, e.xid::TEXT AS xid,
        (CASE WHEN e.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (e.receipt_tx_hash, e.submitter_id)),
                      '') END)::TEXT AS receipt_kind,
        '{}'::JSONB AS labels -- not used here
   FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id
@@ -52,6 +52,7 @@ type EventsOfTxRow struct {
 	ReceiptSuccess   *bool
 	ReceiptGasUsed   *int64
 	ReceiptGasPrice  *string
+	ReceiptMore      []byte
 	Reason           string
 	Message          string
 	NewFork          bool
@@ -92,6 +93,7 @@ func (q *Queries) EventsOfTx(ctx context.Context, arg EventsOfTxParams) ([]Event
 			&i.ReceiptSuccess,
 			&i.ReceiptGasUsed,
 			&i.ReceiptGasPrice,
+			&i.ReceiptMore,
 			&i.Reason,
 			&i.Message,
 			&i.NewFork,
@@ -114,21 +116,21 @@ func (q *Queries) EventsOfTx(ctx context.Context, arg EventsOfTxParams) ([]Event
 const eventsSince = `-- name: EventsSince :many
 SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state,
        e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash,
-       e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message,
-       e.new_fork, e.above, e.created_at, e.xid::TEXT AS xid,
+       e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.receipt_more, e.reason,
+       e.message, e.new_fork, e.above, e.created_at, e.xid::TEXT AS xid,
        (CASE WHEN e.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = e.submitter_id AND a.tx_hash = e.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (e.submitter_id, e.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (e.receipt_tx_hash, e.submitter_id)),
                      '') END)::TEXT AS receipt_kind,
        (CASE WHEN (SELECT TRUE FROM tx_label LIMIT 1) THEN
             coalesce((SELECT t.labels FROM managed_tx t
                        WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id
                          AND (t.submitter_id, t.tx_id) >= (e.submitter_id, e.tx_id)),
                      '{}') ELSE '{}' END)::JSONB AS labels
-  FROM ((SELECT n.submitter_id, n.tx_id, n.seq, n.kind, n.state, n.sub_state, n.executed, n.tx_hash, n.receipt_tx_hash, n.receipt_block, n.receipt_block_hash, n.receipt_success, n.receipt_gas_used, n.receipt_gas_price, n.reason, n.message, n.fencing_token, n.xid, n.created_at, n.new_fork, n.above FROM pg_snapshot_xip(CAST($1::TEXT AS PG_SNAPSHOT)) p(xid)
+  FROM ((SELECT n.submitter_id, n.tx_id, n.seq, n.kind, n.state, n.sub_state, n.executed, n.tx_hash, n.receipt_tx_hash, n.receipt_block, n.receipt_block_hash, n.receipt_success, n.receipt_gas_used, n.receipt_gas_price, n.reason, n.message, n.fencing_token, n.xid, n.created_at, n.new_fork, n.above, n.receipt_more FROM pg_snapshot_xip(CAST($1::TEXT AS PG_SNAPSHOT)) p(xid)
           CROSS JOIN LATERAL (
-                SELECT v.submitter_id, v.tx_id, v.seq, v.kind, v.state, v.sub_state, v.executed, v.tx_hash, v.receipt_tx_hash, v.receipt_block, v.receipt_block_hash, v.receipt_success, v.receipt_gas_used, v.receipt_gas_price, v.reason, v.message, v.fencing_token, v.xid, v.created_at, v.new_fork, v.above FROM tx_event v
+                SELECT v.submitter_id, v.tx_id, v.seq, v.kind, v.state, v.sub_state, v.executed, v.tx_hash, v.receipt_tx_hash, v.receipt_block, v.receipt_block_hash, v.receipt_success, v.receipt_gas_used, v.receipt_gas_price, v.reason, v.message, v.fencing_token, v.xid, v.created_at, v.new_fork, v.above, v.receipt_more FROM tx_event v
                  WHERE v.xid = p.xid
                    AND pg_visible_in_snapshot(v.xid, CAST($2::TEXT AS PG_SNAPSHOT))
                    AND (v.xid, v.submitter_id, v.tx_id, v.seq)
@@ -139,7 +141,7 @@ SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.sta
           ORDER BY n.xid, n.submitter_id, n.tx_id, n.seq
           LIMIT $8::INT)
          UNION ALL
-        (SELECT n.submitter_id, n.tx_id, n.seq, n.kind, n.state, n.sub_state, n.executed, n.tx_hash, n.receipt_tx_hash, n.receipt_block, n.receipt_block_hash, n.receipt_success, n.receipt_gas_used, n.receipt_gas_price, n.reason, n.message, n.fencing_token, n.xid, n.created_at, n.new_fork, n.above FROM tx_event n
+        (SELECT n.submitter_id, n.tx_id, n.seq, n.kind, n.state, n.sub_state, n.executed, n.tx_hash, n.receipt_tx_hash, n.receipt_block, n.receipt_block_hash, n.receipt_success, n.receipt_gas_used, n.receipt_gas_price, n.reason, n.message, n.fencing_token, n.xid, n.created_at, n.new_fork, n.above, n.receipt_more FROM tx_event n
           WHERE n.xid >= greatest(CAST($3::TEXT AS XID8),
                                   pg_snapshot_xmax(CAST($1::TEXT AS PG_SNAPSHOT)))
             AND n.xid < pg_snapshot_xmax(CAST($2::TEXT AS PG_SNAPSHOT))
@@ -181,6 +183,7 @@ type EventsSinceRow struct {
 	ReceiptSuccess   *bool
 	ReceiptGasUsed   *int64
 	ReceiptGasPrice  *string
+	ReceiptMore      []byte
 	Reason           string
 	Message          string
 	NewFork          bool
@@ -229,6 +232,7 @@ func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]Eve
 			&i.ReceiptSuccess,
 			&i.ReceiptGasUsed,
 			&i.ReceiptGasPrice,
+			&i.ReceiptMore,
 			&i.Reason,
 			&i.Message,
 			&i.NewFork,
@@ -251,17 +255,17 @@ func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]Eve
 const eventsSinceOf = `-- name: EventsSinceOf :many
 SELECT f.submitter_id, s.name AS submitter_name, f.tx_id, f.seq, f.kind, f.state, f.sub_state,
        f.executed, f.tx_hash, f.receipt_tx_hash, f.receipt_block, f.receipt_block_hash,
-       f.receipt_success, f.receipt_gas_used, f.receipt_gas_price, f.reason, f.message,
-       f.new_fork, f.above, f.created_at, f.xid::TEXT AS xid,
+       f.receipt_success, f.receipt_gas_used, f.receipt_gas_price, f.receipt_more, f.reason,
+       f.message, f.new_fork, f.above, f.created_at, f.xid::TEXT AS xid,
        (CASE WHEN f.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = f.submitter_id AND a.tx_hash = f.receipt_tx_hash
-                         AND (a.submitter_id, a.tx_hash) >= (f.submitter_id, f.receipt_tx_hash)),
+                         AND (a.tx_hash, a.submitter_id) >= (f.receipt_tx_hash, f.submitter_id)),
                      '') END)::TEXT AS receipt_kind,
        '{}'::JSONB AS labels -- not used here
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
  CROSS JOIN LATERAL (
-       SELECT e.submitter_id, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.fencing_token, e.xid, e.created_at, e.new_fork, e.above FROM tx_event e
+       SELECT e.submitter_id, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.fencing_token, e.xid, e.created_at, e.new_fork, e.above, e.receipt_more FROM tx_event e
         WHERE e.submitter_id = k.submitter_id AND e.tx_id = k.tx_id
           AND NOT pg_visible_in_snapshot(e.xid, CAST($3::TEXT AS PG_SNAPSHOT))
           AND pg_visible_in_snapshot(e.xid, CAST($4::TEXT AS PG_SNAPSHOT))
@@ -303,6 +307,7 @@ type EventsSinceOfRow struct {
 	ReceiptSuccess   *bool
 	ReceiptGasUsed   *int64
 	ReceiptGasPrice  *string
+	ReceiptMore      []byte
 	Reason           string
 	Message          string
 	NewFork          bool
@@ -350,6 +355,7 @@ func (q *Queries) EventsSinceOf(ctx context.Context, arg EventsSinceOfParams) ([
 			&i.ReceiptSuccess,
 			&i.ReceiptGasUsed,
 			&i.ReceiptGasPrice,
+			&i.ReceiptMore,
 			&i.Reason,
 			&i.Message,
 			&i.NewFork,

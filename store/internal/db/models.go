@@ -85,6 +85,8 @@ type ManagedTx struct {
 	Restored         bool
 	LastErrorBase    string
 	Caller           string
+	ReceiptMore      []byte
+	LastSubmitAt     *time.Time
 }
 
 type Node struct {
@@ -207,6 +209,7 @@ type TxEvent struct {
 	CreatedAt        time.Time
 	NewFork          bool
 	Above            []byte
+	ReceiptMore      []byte
 }
 
 type TxLabel struct {

@@ -610,9 +610,16 @@ type Receipt struct {
 	// A successful CANCEL means that the payload was not executed in this block; once the block is
 	// final, the transaction ends as not executed (unless it executed before it was requeued:
 	// REQUEUED_AND_RAN). Empty: the server is too old to report it.
-	Kind          string `protobuf:"bytes,7,opt,name=kind,proto3" json:"kind,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Kind string `protobuf:"bytes,7,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Number of logs. Unset here and in cumulative_gas_used: unknown, because the endpoint did not
+	// report it or the receipt was recorded by an older version.
+	LogCount *uint32 `protobuf:"varint,8,opt,name=log_count,json=logCount,proto3,oneof" json:"log_count,omitempty"`
+	// Gas used in the block up to and including this transaction.
+	CumulativeGasUsed *uint64 `protobuf:"varint,9,opt,name=cumulative_gas_used,json=cumulativeGasUsed,proto3,oneof" json:"cumulative_gas_used,omitempty"`
+	// Address of the contract that the transaction created; empty if none.
+	ContractAddress string `protobuf:"bytes,10,opt,name=contract_address,json=contractAddress,proto3" json:"contract_address,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Receipt) Reset() {
@@ -690,6 +697,27 @@ func (x *Receipt) GetEffectiveGasPrice() string {
 func (x *Receipt) GetKind() string {
 	if x != nil {
 		return x.Kind
+	}
+	return ""
+}
+
+func (x *Receipt) GetLogCount() uint32 {
+	if x != nil && x.LogCount != nil {
+		return *x.LogCount
+	}
+	return 0
+}
+
+func (x *Receipt) GetCumulativeGasUsed() uint64 {
+	if x != nil && x.CumulativeGasUsed != nil {
+		return *x.CumulativeGasUsed
+	}
+	return 0
+}
+
+func (x *Receipt) GetContractAddress() string {
+	if x != nil {
+		return x.ContractAddress
 	}
 	return ""
 }
@@ -816,9 +844,11 @@ type OperatorDetails struct {
 	Diagnosis string `protobuf:"bytes,7,opt,name=diagnosis,proto3" json:"diagnosis,omitempty"`
 	// The configured name of the caller that created the transaction, as authenticated; empty where
 	// callers have no names.
-	Caller        string `protobuf:"bytes,8,opt,name=caller,proto3" json:"caller,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Caller string `protobuf:"bytes,8,opt,name=caller,proto3" json:"caller,omitempty"`
+	// Time of the last broadcast, failed ones included; unset before the first.
+	LastSubmitTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=last_submit_time,json=lastSubmitTime,proto3" json:"last_submit_time,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *OperatorDetails) Reset() {
@@ -905,6 +935,13 @@ func (x *OperatorDetails) GetCaller() string {
 		return x.Caller
 	}
 	return ""
+}
+
+func (x *OperatorDetails) GetLastSubmitTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastSubmitTime
+	}
+	return nil
 }
 
 // Tx is a transaction in the ledger.
@@ -1790,6 +1827,7 @@ type GetTxRequest struct {
 	//
 	//	*GetTxRequest_TxId
 	//	*GetTxRequest_Request
+	//	*GetTxRequest_Hash
 	Key           isGetTxRequest_Key `protobuf_oneof:"key"`
 	View          TxView             `protobuf:"varint,3,opt,name=view,proto3,enum=fencepost.v1.TxView" json:"view,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1851,6 +1889,15 @@ func (x *GetTxRequest) GetRequest() *RequestKey {
 	return nil
 }
 
+func (x *GetTxRequest) GetHash() string {
+	if x != nil {
+		if x, ok := x.Key.(*GetTxRequest_Hash); ok {
+			return x.Hash
+		}
+	}
+	return ""
+}
+
 func (x *GetTxRequest) GetView() TxView {
 	if x != nil {
 		return x.View
@@ -1870,9 +1917,18 @@ type GetTxRequest_Request struct {
 	Request *RequestKey `protobuf:"bytes,2,opt,name=request,proto3,oneof"`
 }
 
+type GetTxRequest_Hash struct {
+	// Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+	// transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+	// to which the caller has no right is unknown (NOT_FOUND).
+	Hash string `protobuf:"bytes,4,opt,name=hash,proto3,oneof"`
+}
+
 func (*GetTxRequest_TxId) isGetTxRequest_Key() {}
 
 func (*GetTxRequest_Request) isGetTxRequest_Key() {}
+
+func (*GetTxRequest_Hash) isGetTxRequest_Key() {}
 
 type GetTxResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2748,7 +2804,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tB\xa3\x01\xbaH\x9c\x01\xba\x01\x98\x01\n" +
 	"\rpayload.value\x12Qmust be a whole number of wei in decimal digits; one ether is 1000000000000000000\x1a4this == '' || this.matches('^(0|[1-9][0-9]{0,77})$')\x80\x01\x01R\x05value\x12\x17\n" +
 	"\x04data\x18\x03 \x01(\fB\x03\x80\x01\x01R\x04data\x12\x1f\n" +
-	"\tgas_limit\x18\x04 \x01(\x04B\x020\x01R\bgasLimitJ\x04\b\x0e\x10\x0fJ\x04\b\x0f\x10\x10R\x04fromR\x05nonce\"\xe5\x01\n" +
+	"\tgas_limit\x18\x04 \x01(\x04B\x020\x01R\bgasLimitJ\x04\b\x0e\x10\x0fJ\x04\b\x0f\x10\x10R\x04fromR\x05nonce\"\x91\x03\n" +
 	"\aReceipt\x12\x17\n" +
 	"\atx_hash\x18\x01 \x01(\tR\x06txHash\x12%\n" +
 	"\fblock_number\x18\x02 \x01(\x04B\x020\x01R\vblockNumber\x12\x1d\n" +
@@ -2757,7 +2813,14 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\asuccess\x18\x04 \x01(\bR\asuccess\x12\x1d\n" +
 	"\bgas_used\x18\x05 \x01(\x04B\x020\x01R\agasUsed\x12.\n" +
 	"\x13effective_gas_price\x18\x06 \x01(\tR\x11effectiveGasPrice\x12\x12\n" +
-	"\x04kind\x18\a \x01(\tR\x04kind\"\xde\x01\n" +
+	"\x04kind\x18\a \x01(\tR\x04kind\x12 \n" +
+	"\tlog_count\x18\b \x01(\rH\x00R\blogCount\x88\x01\x01\x127\n" +
+	"\x13cumulative_gas_used\x18\t \x01(\x04B\x020\x01H\x01R\x11cumulativeGasUsed\x88\x01\x01\x12)\n" +
+	"\x10contract_address\x18\n" +
+	" \x01(\tR\x0fcontractAddressB\f\n" +
+	"\n" +
+	"_log_countB\x16\n" +
+	"\x14_cumulative_gas_used\"\xde\x01\n" +
 	"\aAttempt\x12\x1d\n" +
 	"\n" +
 	"attempt_no\x18\x01 \x01(\rR\tattemptNo\x12\x12\n" +
@@ -2767,7 +2830,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\afee_cap\x18\x05 \x01(\tR\x06feeCap\x12\x10\n" +
 	"\x03tip\x18\x06 \x01(\tR\x03tip\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"\xc1\x02\n" +
+	"createTime\"\x87\x03\n" +
 	"\x0fOperatorDetails\x12\x1d\n" +
 	"\x05nonce\x18\x01 \x01(\x04B\x020\x01H\x00R\x05nonce\x88\x01\x01\x12\x1f\n" +
 	"\tqueue_seq\x18\x02 \x01(\x03B\x020\x01R\bqueueSeq\x12'\n" +
@@ -2776,7 +2839,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\battempts\x18\x05 \x03(\v2\x15.fencepost.v1.AttemptR\battempts\x12)\n" +
 	"\x10accepted_attempt\x18\x06 \x01(\rR\x0facceptedAttempt\x12\x1c\n" +
 	"\tdiagnosis\x18\a \x01(\tR\tdiagnosis\x12\x16\n" +
-	"\x06caller\x18\b \x01(\tR\x06callerB\b\n" +
+	"\x06caller\x18\b \x01(\tR\x06caller\x12D\n" +
+	"\x10last_submit_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x0elastSubmitTimeB\b\n" +
 	"\x06_nonce\"\xd2\a\n" +
 	"\x02Tx\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1c\n" +
@@ -2866,10 +2930,12 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12)\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\trequestId\"\xa7\x01\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\trequestId\"\x9f\x02\n" +
 	"\fGetTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x124\n" +
-	"\arequest\x18\x02 \x01(\v2\x18.fencepost.v1.RequestKeyH\x00R\arequest\x122\n" +
+	"\arequest\x18\x02 \x01(\v2\x18.fencepost.v1.RequestKeyH\x00R\arequest\x12v\n" +
+	"\x04hash\x18\x04 \x01(\tB`\xbaH]\xba\x01Z\n" +
+	"\vget_tx.hash\x12&must be \"0x\" followed by 64 hex digits\x1a#this.matches('^0x[0-9a-fA-F]{64}$')H\x00R\x04hash\x122\n" +
 	"\x04view\x18\x03 \x01(\x0e2\x14.fencepost.v1.TxViewB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04viewB\f\n" +
 	"\x03key\x12\x05\xbaH\x02\b\x01\"1\n" +
 	"\rGetTxResponse\x12 \n" +
@@ -2982,12 +3048,12 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x1aCANCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_CANCELLED\x10\x01\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_REQUESTED\x10\x02\x12 \n" +
-	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\x85\a\n" +
+	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\xa3\a\n" +
 	"\tTxService\x12`\n" +
 	"\bCreateTx\x12\x1d.fencepost.v1.CreateTxRequest\x1a\x1e.fencepost.v1.CreateTxResponse\"\x15\x82\xd3\xe4\x93\x02\x0f:\x01*\"\n" +
 	"/api/v1/tx\x12u\n" +
-	"\rBatchCreateTx\x12\".fencepost.v1.BatchCreateTxRequest\x1a#.fencepost.v1.BatchCreateTxResponse\"\x1b\x82\xd3\xe4\x93\x02\x15:\x01*\"\x10/api/v1/tx/batch\x12u\n" +
-	"\x05GetTx\x12\x1a.fencepost.v1.GetTxRequest\x1a\x1b.fencepost.v1.GetTxResponse\"3\x82\xd3\xe4\x93\x02-Z\x17\x12\x15/api/v1/tx/by-request\x12\x12/api/v1/tx/{tx_id}\x12Z\n" +
+	"\rBatchCreateTx\x12\".fencepost.v1.BatchCreateTxRequest\x1a#.fencepost.v1.BatchCreateTxResponse\"\x1b\x82\xd3\xe4\x93\x02\x15:\x01*\"\x10/api/v1/tx/batch\x12\x92\x01\n" +
+	"\x05GetTx\x12\x1a.fencepost.v1.GetTxRequest\x1a\x1b.fencepost.v1.GetTxResponse\"P\x82\xd3\xe4\x93\x02JZ\x17\x12\x15/api/v1/tx/by-requestZ\x1b\x12\x19/api/v1/tx/by-hash/{hash}\x12\x12/api/v1/tx/{tx_id}\x12Z\n" +
 	"\aListTxs\x12\x1c.fencepost.v1.ListTxsRequest\x1a\x1d.fencepost.v1.ListTxsResponse\"\x12\x82\xd3\xe4\x93\x02\f\x12\n" +
 	"/api/v1/tx\x12o\n" +
 	"\bCancelTx\x12\x1d.fencepost.v1.CancelTxRequest\x1a\x1e.fencepost.v1.CancelTxResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/api/v1/tx/{tx_id}/cancel\x12t\n" +
@@ -3053,74 +3119,75 @@ var file_fencepost_v1_tx_proto_goTypes = []any{
 var file_fencepost_v1_tx_proto_depIdxs = []int32{
 	36, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
 	9,  // 1: fencepost.v1.OperatorDetails.attempts:type_name -> fencepost.v1.Attempt
-	0,  // 2: fencepost.v1.Tx.state:type_name -> fencepost.v1.TxState
-	1,  // 3: fencepost.v1.Tx.sub_state:type_name -> fencepost.v1.TxSubState
-	7,  // 4: fencepost.v1.Tx.payload:type_name -> fencepost.v1.Payload
-	8,  // 5: fencepost.v1.Tx.receipt:type_name -> fencepost.v1.Receipt
-	2,  // 6: fencepost.v1.Tx.executed:type_name -> fencepost.v1.Executed
-	36, // 7: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
-	36, // 8: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
-	36, // 9: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
-	10, // 10: fencepost.v1.Tx.operator:type_name -> fencepost.v1.OperatorDetails
-	15, // 11: fencepost.v1.Tx.terms:type_name -> fencepost.v1.Terms
-	12, // 12: fencepost.v1.Tx.confirmations:type_name -> fencepost.v1.BlockRef
-	34, // 13: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
-	3,  // 14: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
-	0,  // 15: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
-	1,  // 16: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
-	2,  // 17: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
-	8,  // 18: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
-	36, // 19: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
-	12, // 20: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
-	7,  // 21: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
-	15, // 22: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
-	35, // 23: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
-	5,  // 24: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
-	36, // 25: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
-	11, // 26: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
-	14, // 27: fencepost.v1.BatchCreateTxRequest.requests:type_name -> fencepost.v1.CreateTxRequest
-	19, // 28: fencepost.v1.BatchCreateTxResponse.results:type_name -> fencepost.v1.BatchCreateTxResult
-	11, // 29: fencepost.v1.BatchCreateTxResult.tx:type_name -> fencepost.v1.Tx
-	37, // 30: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
-	20, // 31: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
-	4,  // 32: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
-	11, // 33: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
-	0,  // 34: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
-	4,  // 35: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
-	36, // 36: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
-	36, // 37: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
-	11, // 38: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
-	6,  // 39: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
-	11, // 40: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
-	11, // 41: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
-	29, // 42: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
-	20, // 43: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
-	31, // 44: fencepost.v1.WatchTxRequest.txs:type_name -> fencepost.v1.TxIds
-	38, // 45: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
-	0,  // 46: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
-	36, // 47: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	13, // 48: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
-	11, // 49: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
-	32, // 50: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
-	14, // 51: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
-	17, // 52: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
-	21, // 53: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
-	23, // 54: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
-	25, // 55: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
-	27, // 56: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
-	30, // 57: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
-	16, // 58: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
-	18, // 59: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
-	22, // 60: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
-	24, // 61: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
-	26, // 62: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
-	28, // 63: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
-	33, // 64: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
-	58, // [58:65] is the sub-list for method output_type
-	51, // [51:58] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	36, // 2: fencepost.v1.OperatorDetails.last_submit_time:type_name -> google.protobuf.Timestamp
+	0,  // 3: fencepost.v1.Tx.state:type_name -> fencepost.v1.TxState
+	1,  // 4: fencepost.v1.Tx.sub_state:type_name -> fencepost.v1.TxSubState
+	7,  // 5: fencepost.v1.Tx.payload:type_name -> fencepost.v1.Payload
+	8,  // 6: fencepost.v1.Tx.receipt:type_name -> fencepost.v1.Receipt
+	2,  // 7: fencepost.v1.Tx.executed:type_name -> fencepost.v1.Executed
+	36, // 8: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
+	36, // 9: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
+	36, // 10: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
+	10, // 11: fencepost.v1.Tx.operator:type_name -> fencepost.v1.OperatorDetails
+	15, // 12: fencepost.v1.Tx.terms:type_name -> fencepost.v1.Terms
+	12, // 13: fencepost.v1.Tx.confirmations:type_name -> fencepost.v1.BlockRef
+	34, // 14: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
+	3,  // 15: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
+	0,  // 16: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
+	1,  // 17: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
+	2,  // 18: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
+	8,  // 19: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
+	36, // 20: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
+	12, // 21: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
+	7,  // 22: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
+	15, // 23: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
+	35, // 24: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
+	5,  // 25: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
+	36, // 26: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
+	11, // 27: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
+	14, // 28: fencepost.v1.BatchCreateTxRequest.requests:type_name -> fencepost.v1.CreateTxRequest
+	19, // 29: fencepost.v1.BatchCreateTxResponse.results:type_name -> fencepost.v1.BatchCreateTxResult
+	11, // 30: fencepost.v1.BatchCreateTxResult.tx:type_name -> fencepost.v1.Tx
+	37, // 31: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
+	20, // 32: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
+	4,  // 33: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
+	11, // 34: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
+	0,  // 35: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
+	4,  // 36: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
+	36, // 37: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
+	36, // 38: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
+	11, // 39: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
+	6,  // 40: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
+	11, // 41: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
+	11, // 42: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
+	29, // 43: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
+	20, // 44: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
+	31, // 45: fencepost.v1.WatchTxRequest.txs:type_name -> fencepost.v1.TxIds
+	38, // 46: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
+	0,  // 47: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
+	36, // 48: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	13, // 49: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
+	11, // 50: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
+	32, // 51: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
+	14, // 52: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
+	17, // 53: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
+	21, // 54: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
+	23, // 55: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
+	25, // 56: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
+	27, // 57: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
+	30, // 58: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
+	16, // 59: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
+	18, // 60: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
+	22, // 61: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
+	24, // 62: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
+	26, // 63: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
+	28, // 64: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
+	33, // 65: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
+	59, // [59:66] is the sub-list for method output_type
+	52, // [52:59] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_tx_proto_init() }
@@ -3128,6 +3195,7 @@ func file_fencepost_v1_tx_proto_init() {
 	if File_fencepost_v1_tx_proto != nil {
 		return
 	}
+	file_fencepost_v1_tx_proto_msgTypes[1].OneofWrappers = []any{}
 	file_fencepost_v1_tx_proto_msgTypes[3].OneofWrappers = []any{}
 	file_fencepost_v1_tx_proto_msgTypes[12].OneofWrappers = []any{
 		(*BatchCreateTxResult_Tx)(nil),
@@ -3136,6 +3204,7 @@ func file_fencepost_v1_tx_proto_init() {
 	file_fencepost_v1_tx_proto_msgTypes[14].OneofWrappers = []any{
 		(*GetTxRequest_TxId)(nil),
 		(*GetTxRequest_Request)(nil),
+		(*GetTxRequest_Hash)(nil),
 	}
 	file_fencepost_v1_tx_proto_msgTypes[23].OneofWrappers = []any{
 		(*WatchTxRequest_TxId)(nil),

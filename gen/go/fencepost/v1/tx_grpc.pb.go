@@ -52,8 +52,8 @@ type TxServiceClient interface {
 	// retry it automatically. After UNAVAILABLE, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call
 	// or of single results, retry the batch or those requests unchanged: nothing is sent twice.
 	BatchCreateTx(ctx context.Context, in *BatchCreateTxRequest, opts ...grpc.CallOption) (*BatchCreateTxResponse, error)
-	// GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
-	// key is by-request?submitter=NAME&request_id=KEY.
+	// GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
+	// its attempts. Over HTTP the path for a key is by-request?submitter=NAME&request_id=KEY.
 	GetTx(ctx context.Context, in *GetTxRequest, opts ...grpc.CallOption) (*GetTxResponse, error)
 	// ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
 	// 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.
@@ -190,8 +190,8 @@ type TxServiceServer interface {
 	// retry it automatically. After UNAVAILABLE, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call
 	// or of single results, retry the batch or those requests unchanged: nothing is sent twice.
 	BatchCreateTx(context.Context, *BatchCreateTxRequest) (*BatchCreateTxResponse, error)
-	// GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
-	// key is by-request?submitter=NAME&request_id=KEY.
+	// GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
+	// its attempts. Over HTTP the path for a key is by-request?submitter=NAME&request_id=KEY.
 	GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error)
 	// ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
 	// 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.

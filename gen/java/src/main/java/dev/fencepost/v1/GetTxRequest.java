@@ -57,6 +57,7 @@ private static final long serialVersionUID = 0L;
           com.google.protobuf.AbstractMessage.InternalOneOfEnum {
     TX_ID(1),
     REQUEST(2),
+    HASH(4),
     KEY_NOT_SET(0);
     private final int value;
     private KeyCase(int value) {
@@ -76,6 +77,7 @@ private static final long serialVersionUID = 0L;
       switch (value) {
         case 1: return TX_ID;
         case 2: return REQUEST;
+        case 4: return HASH;
         case 0: return KEY_NOT_SET;
         default: return null;
       }
@@ -170,6 +172,72 @@ private static final long serialVersionUID = 0L;
     return dev.fencepost.v1.RequestKey.getDefaultInstance();
   }
 
+  public static final int HASH_FIELD_NUMBER = 4;
+  /**
+   * <pre>
+   * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+   * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+   * to which the caller has no right is unknown (NOT_FOUND).
+   * </pre>
+   *
+   * <code>string hash = 4 [json_name = "hash"];</code>
+   * @return Whether the hash field is set.
+   */
+  public boolean hasHash() {
+    return keyCase_ == 4;
+  }
+  /**
+   * <pre>
+   * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+   * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+   * to which the caller has no right is unknown (NOT_FOUND).
+   * </pre>
+   *
+   * <code>string hash = 4 [json_name = "hash"];</code>
+   * @return The hash.
+   */
+  public java.lang.String getHash() {
+    if (keyCase_ != 4) {
+      return "";
+    }
+    java.lang.Object ref = key_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      key_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+   * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+   * to which the caller has no right is unknown (NOT_FOUND).
+   * </pre>
+   *
+   * <code>string hash = 4 [json_name = "hash"];</code>
+   * @return The bytes for hash.
+   */
+  public com.google.protobuf.ByteString
+      getHashBytes() {
+    if (keyCase_ != 4) {
+      return com.google.protobuf.ByteString.copyFromUtf8("");
+    }
+    java.lang.Object ref = key_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      key_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   public static final int VIEW_FIELD_NUMBER = 3;
   private int view_ = 0;
   /**
@@ -211,6 +279,9 @@ private static final long serialVersionUID = 0L;
     if (view_ != dev.fencepost.v1.TxView.TX_VIEW_UNSPECIFIED.getNumber()) {
       output.writeEnum(3, view_);
     }
+    if (keyCase_ == 4) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 4, key_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -225,6 +296,9 @@ private static final long serialVersionUID = 0L;
     if (view_ != dev.fencepost.v1.TxView.TX_VIEW_UNSPECIFIED.getNumber()) {
       size += com.google.protobuf.CodedOutputStream
         .computeEnumSize(3, view_);
+    }
+    if (keyCase_ == 4) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(4, key_);
     }
     return size;
   }
@@ -261,6 +335,10 @@ private static final long serialVersionUID = 0L;
         if (!getRequest()
             .equals(other.getRequest())) return false;
         break;
+      case 4:
+        if (!getHash()
+            .equals(other.getHash())) return false;
+        break;
       case 0:
       default:
     }
@@ -285,6 +363,10 @@ private static final long serialVersionUID = 0L;
       case 2:
         hash = (37 * hash) + REQUEST_FIELD_NUMBER;
         hash = (53 * hash) + getRequest().hashCode();
+        break;
+      case 4:
+        hash = (37 * hash) + HASH_FIELD_NUMBER;
+        hash = (53 * hash) + getHash().hashCode();
         break;
       case 0:
       default:
@@ -460,7 +542,7 @@ private static final long serialVersionUID = 0L;
 
     private void buildPartial0(dev.fencepost.v1.GetTxRequest result) {
       int from_bitField0_ = bitField0_;
-      if (((from_bitField0_ & 0x00000004) != 0)) {
+      if (((from_bitField0_ & 0x00000008) != 0)) {
         result.view_ = view_;
       }
     }
@@ -498,6 +580,12 @@ private static final long serialVersionUID = 0L;
         }
         case REQUEST: {
           mergeRequest(other.getRequest());
+          break;
+        }
+        case HASH: {
+          keyCase_ = 4;
+          key_ = other.key_;
+          onChanged();
           break;
         }
         case KEY_NOT_SET: {
@@ -542,9 +630,14 @@ private static final long serialVersionUID = 0L;
             } // case 18
             case 24: {
               view_ = input.readEnum();
-              bitField0_ |= 0x00000004;
+              bitField0_ |= 0x00000008;
               break;
             } // case 24
+            case 34: {
+              keyCase_ = 4;
+              key_ = input.readStringRequireUtf8();
+              break;
+            } // case 34
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -806,6 +899,131 @@ private static final long serialVersionUID = 0L;
       return requestBuilder_;
     }
 
+    /**
+     * <pre>
+     * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+     * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+     * to which the caller has no right is unknown (NOT_FOUND).
+     * </pre>
+     *
+     * <code>string hash = 4 [json_name = "hash"];</code>
+     * @return Whether the hash field is set.
+     */
+    @java.lang.Override
+    public boolean hasHash() {
+      return keyCase_ == 4;
+    }
+    /**
+     * <pre>
+     * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+     * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+     * to which the caller has no right is unknown (NOT_FOUND).
+     * </pre>
+     *
+     * <code>string hash = 4 [json_name = "hash"];</code>
+     * @return The hash.
+     */
+    @java.lang.Override
+    public java.lang.String getHash() {
+      if (keyCase_ != 4) {
+        return "";
+      }
+      java.lang.Object ref = key_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+          key_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+     * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+     * to which the caller has no right is unknown (NOT_FOUND).
+     * </pre>
+     *
+     * <code>string hash = 4 [json_name = "hash"];</code>
+     * @return The bytes for hash.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getHashBytes() {
+      if (keyCase_ != 4) {
+        return com.google.protobuf.ByteString.copyFromUtf8(        "");
+      }
+      java.lang.Object ref = key_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        key_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+     * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+     * to which the caller has no right is unknown (NOT_FOUND).
+     * </pre>
+     *
+     * <code>string hash = 4 [json_name = "hash"];</code>
+     * @param value The hash to set.
+     * @return This builder for chaining.
+     */
+    public Builder setHash(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      keyCase_ = 4;
+      key_ = value;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+     * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+     * to which the caller has no right is unknown (NOT_FOUND).
+     * </pre>
+     *
+     * <code>string hash = 4 [json_name = "hash"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearHash() {
+      if (keyCase_ == 4) {
+        keyCase_ = 0;
+        key_ = null;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+     * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+     * to which the caller has no right is unknown (NOT_FOUND).
+     * </pre>
+     *
+     * <code>string hash = 4 [json_name = "hash"];</code>
+     * @param value The bytes for hash to set.
+     * @return This builder for chaining.
+     */
+    public Builder setHashBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      keyCase_ = 4;
+      key_ = value;
+      onChanged();
+      return this;
+    }
+
     private int view_ = 0;
     /**
      * <code>.fencepost.v1.TxView view = 3 [json_name = "view"];</code>
@@ -821,7 +1039,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder setViewValue(int value) {
       view_ = value;
-      bitField0_ |= 0x00000004;
+      bitField0_ |= 0x00000008;
       onChanged();
       return this;
     }
@@ -842,7 +1060,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder setView(dev.fencepost.v1.TxView value) {
       java.util.Objects.requireNonNull(value);
-      bitField0_ |= 0x00000004;
+      bitField0_ |= 0x00000008;
       view_ = value.getNumber();
       onChanged();
       return this;
@@ -852,7 +1070,7 @@ private static final long serialVersionUID = 0L;
      * @return This builder for chaining.
      */
     public Builder clearView() {
-      bitField0_ = (bitField0_ & ~0x00000004);
+      bitField0_ = (bitField0_ & ~0x00000008);
       view_ = 0;
       onChanged();
       return this;

@@ -43,6 +43,41 @@ public interface GetTxRequestOrBuilder extends
   dev.fencepost.v1.RequestKeyOrBuilder getRequestOrBuilder();
 
   /**
+   * <pre>
+   * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+   * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+   * to which the caller has no right is unknown (NOT_FOUND).
+   * </pre>
+   *
+   * <code>string hash = 4 [json_name = "hash"];</code>
+   * @return Whether the hash field is set.
+   */
+  boolean hasHash();
+  /**
+   * <pre>
+   * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+   * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+   * to which the caller has no right is unknown (NOT_FOUND).
+   * </pre>
+   *
+   * <code>string hash = 4 [json_name = "hash"];</code>
+   * @return The hash.
+   */
+  java.lang.String getHash();
+  /**
+   * <pre>
+   * Hash of a signed transaction, as on chain: of any attempt, included or not. It names one
+   * transaction, because the signed bytes contain chain, account and nonce. A hash of an account
+   * to which the caller has no right is unknown (NOT_FOUND).
+   * </pre>
+   *
+   * <code>string hash = 4 [json_name = "hash"];</code>
+   * @return The bytes for hash.
+   */
+  com.google.protobuf.ByteString
+      getHashBytes();
+
+  /**
    * <code>.fencepost.v1.TxView view = 3 [json_name = "view"];</code>
    * @return The enum numeric value on the wire for view.
    */

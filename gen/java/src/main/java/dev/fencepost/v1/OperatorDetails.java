@@ -303,6 +303,44 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int LAST_SUBMIT_TIME_FIELD_NUMBER = 9;
+  private com.google.protobuf.Timestamp lastSubmitTime_;
+  /**
+   * <pre>
+   * Time of the last broadcast, failed ones included; unset before the first.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+   * @return Whether the lastSubmitTime field is set.
+   */
+  @java.lang.Override
+  public boolean hasLastSubmitTime() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <pre>
+   * Time of the last broadcast, failed ones included; unset before the first.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+   * @return The lastSubmitTime.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Timestamp getLastSubmitTime() {
+    return lastSubmitTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : lastSubmitTime_;
+  }
+  /**
+   * <pre>
+   * Time of the last broadcast, failed ones included; unset before the first.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.TimestampOrBuilder getLastSubmitTimeOrBuilder() {
+    return lastSubmitTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : lastSubmitTime_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -340,6 +378,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(caller_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 8, caller_);
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeMessage(9, getLastSubmitTime());
     }
     getUnknownFields().writeTo(output);
   }
@@ -379,6 +420,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(caller_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(8, caller_);
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(9, getLastSubmitTime());
     }
     return size;
   }
@@ -423,6 +468,11 @@ private static final long serialVersionUID = 0L;
         .equals(other.getDiagnosis())) return false;
     if (!getCaller()
         .equals(other.getCaller())) return false;
+    if (hasLastSubmitTime() != other.hasLastSubmitTime()) return false;
+    if (hasLastSubmitTime()) {
+      if (!getLastSubmitTime()
+          .equals(other.getLastSubmitTime())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -457,6 +507,10 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getDiagnosis().hashCode();
     hash = (37 * hash) + CALLER_FIELD_NUMBER;
     hash = (53 * hash) + getCaller().hashCode();
+    if (hasLastSubmitTime()) {
+      hash = (37 * hash) + LAST_SUBMIT_TIME_FIELD_NUMBER;
+      hash = (53 * hash) + getLastSubmitTime().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -580,13 +634,20 @@ private static final long serialVersionUID = 0L;
 
     // Construct using dev.fencepost.v1.OperatorDetails.newBuilder()
     private Builder() {
-
+      maybeForceBuilderInitialization();
     }
 
     private Builder(
         com.google.protobuf.GeneratedMessage.BuilderParent parent) {
       super(parent);
-
+      maybeForceBuilderInitialization();
+    }
+    private void maybeForceBuilderInitialization() {
+      if (com.google.protobuf.GeneratedMessage
+              .alwaysUseFieldBuilders) {
+        internalGetAttemptsFieldBuilder();
+        internalGetLastSubmitTimeFieldBuilder();
+      }
     }
     @java.lang.Override
     public Builder clear() {
@@ -606,6 +667,11 @@ private static final long serialVersionUID = 0L;
       acceptedAttempt_ = 0;
       diagnosis_ = "";
       caller_ = "";
+      lastSubmitTime_ = null;
+      if (lastSubmitTimeBuilder_ != null) {
+        lastSubmitTimeBuilder_.dispose();
+        lastSubmitTimeBuilder_ = null;
+      }
       return this;
     }
 
@@ -675,6 +741,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000080) != 0)) {
         result.caller_ = caller_;
       }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.lastSubmitTime_ = lastSubmitTimeBuilder_ == null
+            ? lastSubmitTime_
+            : lastSubmitTimeBuilder_.build();
+        to_bitField0_ |= 0x00000002;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -740,6 +812,9 @@ private static final long serialVersionUID = 0L;
         caller_ = other.caller_;
         bitField0_ |= 0x00000080;
         onChanged();
+      }
+      if (other.hasLastSubmitTime()) {
+        mergeLastSubmitTime(other.getLastSubmitTime());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -813,6 +888,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000080;
               break;
             } // case 66
+            case 74: {
+              input.readMessage(
+                  internalGetLastSubmitTimeFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 74
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1563,6 +1645,161 @@ private static final long serialVersionUID = 0L;
       bitField0_ |= 0x00000080;
       onChanged();
       return this;
+    }
+
+    private com.google.protobuf.Timestamp lastSubmitTime_;
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> lastSubmitTimeBuilder_;
+    /**
+     * <pre>
+     * Time of the last broadcast, failed ones included; unset before the first.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+     * @return Whether the lastSubmitTime field is set.
+     */
+    public boolean hasLastSubmitTime() {
+      return ((bitField0_ & 0x00000100) != 0);
+    }
+    /**
+     * <pre>
+     * Time of the last broadcast, failed ones included; unset before the first.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+     * @return The lastSubmitTime.
+     */
+    public com.google.protobuf.Timestamp getLastSubmitTime() {
+      if (lastSubmitTimeBuilder_ == null) {
+        return lastSubmitTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : lastSubmitTime_;
+      } else {
+        return lastSubmitTimeBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Time of the last broadcast, failed ones included; unset before the first.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+     */
+    public Builder setLastSubmitTime(com.google.protobuf.Timestamp value) {
+      if (lastSubmitTimeBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        lastSubmitTime_ = value;
+      } else {
+        lastSubmitTimeBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of the last broadcast, failed ones included; unset before the first.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+     */
+    public Builder setLastSubmitTime(
+        com.google.protobuf.Timestamp.Builder builderForValue) {
+      if (lastSubmitTimeBuilder_ == null) {
+        lastSubmitTime_ = builderForValue.build();
+      } else {
+        lastSubmitTimeBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of the last broadcast, failed ones included; unset before the first.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+     */
+    public Builder mergeLastSubmitTime(com.google.protobuf.Timestamp value) {
+      if (lastSubmitTimeBuilder_ == null) {
+        if (((bitField0_ & 0x00000100) != 0) &&
+          lastSubmitTime_ != null &&
+          lastSubmitTime_ != com.google.protobuf.Timestamp.getDefaultInstance()) {
+          getLastSubmitTimeBuilder().mergeFrom(value);
+        } else {
+          lastSubmitTime_ = value;
+        }
+      } else {
+        lastSubmitTimeBuilder_.mergeFrom(value);
+      }
+      if (lastSubmitTime_ != null) {
+        bitField0_ |= 0x00000100;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of the last broadcast, failed ones included; unset before the first.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+     */
+    public Builder clearLastSubmitTime() {
+      bitField0_ = (bitField0_ & ~0x00000100);
+      lastSubmitTime_ = null;
+      if (lastSubmitTimeBuilder_ != null) {
+        lastSubmitTimeBuilder_.dispose();
+        lastSubmitTimeBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of the last broadcast, failed ones included; unset before the first.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+     */
+    public com.google.protobuf.Timestamp.Builder getLastSubmitTimeBuilder() {
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return internalGetLastSubmitTimeFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Time of the last broadcast, failed ones included; unset before the first.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+     */
+    public com.google.protobuf.TimestampOrBuilder getLastSubmitTimeOrBuilder() {
+      if (lastSubmitTimeBuilder_ != null) {
+        return lastSubmitTimeBuilder_.getMessageOrBuilder();
+      } else {
+        return lastSubmitTime_ == null ?
+            com.google.protobuf.Timestamp.getDefaultInstance() : lastSubmitTime_;
+      }
+    }
+    /**
+     * <pre>
+     * Time of the last broadcast, failed ones included; unset before the first.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> 
+        internalGetLastSubmitTimeFieldBuilder() {
+      if (lastSubmitTimeBuilder_ == null) {
+        lastSubmitTimeBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder>(
+                getLastSubmitTime(),
+                getParentForChildren(),
+                isClean());
+        lastSubmitTime_ = null;
+      }
+      return lastSubmitTimeBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.OperatorDetails)

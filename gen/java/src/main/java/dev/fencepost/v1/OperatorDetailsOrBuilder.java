@@ -157,4 +157,31 @@ public interface OperatorDetailsOrBuilder extends
    */
   com.google.protobuf.ByteString
       getCallerBytes();
+
+  /**
+   * <pre>
+   * Time of the last broadcast, failed ones included; unset before the first.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+   * @return Whether the lastSubmitTime field is set.
+   */
+  boolean hasLastSubmitTime();
+  /**
+   * <pre>
+   * Time of the last broadcast, failed ones included; unset before the first.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+   * @return The lastSubmitTime.
+   */
+  com.google.protobuf.Timestamp getLastSubmitTime();
+  /**
+   * <pre>
+   * Time of the last broadcast, failed ones included; unset before the first.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp last_submit_time = 9 [json_name = "lastSubmitTime"];</code>
+   */
+  com.google.protobuf.TimestampOrBuilder getLastSubmitTimeOrBuilder();
 }

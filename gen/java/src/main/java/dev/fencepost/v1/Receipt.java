@@ -36,6 +36,7 @@ private static final long serialVersionUID = 0L;
     blockHash_ = "";
     effectiveGasPrice_ = "";
     kind_ = "";
+    contractAddress_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -56,6 +57,7 @@ private static final long serialVersionUID = 0L;
             dev.fencepost.v1.Receipt.class, dev.fencepost.v1.Receipt.Builder.class);
   }
 
+  private int bitField0_;
   public static final int TX_HASH_FIELD_NUMBER = 1;
   @SuppressWarnings("serial")
   private volatile java.lang.Object txHash_ = "";
@@ -296,6 +298,109 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int LOG_COUNT_FIELD_NUMBER = 8;
+  private int logCount_ = 0;
+  /**
+   * <pre>
+   * Number of logs. Unset here and in cumulative_gas_used: unknown, because the endpoint did not
+   * report it or the receipt was recorded by an older version.
+   * </pre>
+   *
+   * <code>optional uint32 log_count = 8 [json_name = "logCount"];</code>
+   * @return Whether the logCount field is set.
+   */
+  @java.lang.Override
+  public boolean hasLogCount() {
+    return ((bitField0_ & 0x00000001) != 0);
+  }
+  /**
+   * <pre>
+   * Number of logs. Unset here and in cumulative_gas_used: unknown, because the endpoint did not
+   * report it or the receipt was recorded by an older version.
+   * </pre>
+   *
+   * <code>optional uint32 log_count = 8 [json_name = "logCount"];</code>
+   * @return The logCount.
+   */
+  @java.lang.Override
+  public int getLogCount() {
+    return logCount_;
+  }
+
+  public static final int CUMULATIVE_GAS_USED_FIELD_NUMBER = 9;
+  private long cumulativeGasUsed_ = 0L;
+  /**
+   * <pre>
+   * Gas used in the block up to and including this transaction.
+   * </pre>
+   *
+   * <code>optional uint64 cumulative_gas_used = 9 [json_name = "cumulativeGasUsed", jstype = JS_STRING];</code>
+   * @return Whether the cumulativeGasUsed field is set.
+   */
+  @java.lang.Override
+  public boolean hasCumulativeGasUsed() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <pre>
+   * Gas used in the block up to and including this transaction.
+   * </pre>
+   *
+   * <code>optional uint64 cumulative_gas_used = 9 [json_name = "cumulativeGasUsed", jstype = JS_STRING];</code>
+   * @return The cumulativeGasUsed.
+   */
+  @java.lang.Override
+  public long getCumulativeGasUsed() {
+    return cumulativeGasUsed_;
+  }
+
+  public static final int CONTRACT_ADDRESS_FIELD_NUMBER = 10;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object contractAddress_ = "";
+  /**
+   * <pre>
+   * Address of the contract that the transaction created; empty if none.
+   * </pre>
+   *
+   * <code>string contract_address = 10 [json_name = "contractAddress"];</code>
+   * @return The contractAddress.
+   */
+  @java.lang.Override
+  public java.lang.String getContractAddress() {
+    java.lang.Object ref = contractAddress_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      contractAddress_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Address of the contract that the transaction created; empty if none.
+   * </pre>
+   *
+   * <code>string contract_address = 10 [json_name = "contractAddress"];</code>
+   * @return The bytes for contractAddress.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getContractAddressBytes() {
+    java.lang.Object ref = contractAddress_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      contractAddress_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -331,6 +436,15 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(kind_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 7, kind_);
     }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      output.writeUInt32(8, logCount_);
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeUInt64(9, cumulativeGasUsed_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(contractAddress_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 10, contractAddress_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -358,6 +472,17 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(kind_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(7, kind_);
+    }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(8, logCount_);
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(9, cumulativeGasUsed_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(contractAddress_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(10, contractAddress_);
     }
     return size;
   }
@@ -397,6 +522,18 @@ private static final long serialVersionUID = 0L;
         .equals(other.getEffectiveGasPrice())) return false;
     if (!getKind()
         .equals(other.getKind())) return false;
+    if (hasLogCount() != other.hasLogCount()) return false;
+    if (hasLogCount()) {
+      if (getLogCount()
+          != other.getLogCount()) return false;
+    }
+    if (hasCumulativeGasUsed() != other.hasCumulativeGasUsed()) return false;
+    if (hasCumulativeGasUsed()) {
+      if (getCumulativeGasUsed()
+          != other.getCumulativeGasUsed()) return false;
+    }
+    if (!getContractAddress()
+        .equals(other.getContractAddress())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -425,6 +562,17 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getEffectiveGasPrice().hashCode();
     hash = (37 * hash) + KIND_FIELD_NUMBER;
     hash = (53 * hash) + getKind().hashCode();
+    if (hasLogCount()) {
+      hash = (37 * hash) + LOG_COUNT_FIELD_NUMBER;
+      hash = (53 * hash) + getLogCount();
+    }
+    if (hasCumulativeGasUsed()) {
+      hash = (37 * hash) + CUMULATIVE_GAS_USED_FIELD_NUMBER;
+      hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+          getCumulativeGasUsed());
+    }
+    hash = (37 * hash) + CONTRACT_ADDRESS_FIELD_NUMBER;
+    hash = (53 * hash) + getContractAddress().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -567,6 +715,9 @@ private static final long serialVersionUID = 0L;
       gasUsed_ = 0L;
       effectiveGasPrice_ = "";
       kind_ = "";
+      logCount_ = 0;
+      cumulativeGasUsed_ = 0L;
+      contractAddress_ = "";
       return this;
     }
 
@@ -621,6 +772,19 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000040) != 0)) {
         result.kind_ = kind_;
       }
+      int to_bitField0_ = 0;
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.logCount_ = logCount_;
+        to_bitField0_ |= 0x00000001;
+      }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.cumulativeGasUsed_ = cumulativeGasUsed_;
+        to_bitField0_ |= 0x00000002;
+      }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
+        result.contractAddress_ = contractAddress_;
+      }
+      result.bitField0_ |= to_bitField0_;
     }
 
     @java.lang.Override
@@ -662,6 +826,17 @@ private static final long serialVersionUID = 0L;
       if (!other.getKind().isEmpty()) {
         kind_ = other.kind_;
         bitField0_ |= 0x00000040;
+        onChanged();
+      }
+      if (other.hasLogCount()) {
+        setLogCount(other.getLogCount());
+      }
+      if (other.hasCumulativeGasUsed()) {
+        setCumulativeGasUsed(other.getCumulativeGasUsed());
+      }
+      if (!other.getContractAddress().isEmpty()) {
+        contractAddress_ = other.contractAddress_;
+        bitField0_ |= 0x00000200;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -723,6 +898,21 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 58
+            case 64: {
+              logCount_ = input.readUInt32();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 64
+            case 72: {
+              cumulativeGasUsed_ = input.readUInt64();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 72
+            case 82: {
+              contractAddress_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000200;
+              break;
+            } // case 82
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1254,6 +1444,214 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       kind_ = value;
       bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+
+    private int logCount_ ;
+    /**
+     * <pre>
+     * Number of logs. Unset here and in cumulative_gas_used: unknown, because the endpoint did not
+     * report it or the receipt was recorded by an older version.
+     * </pre>
+     *
+     * <code>optional uint32 log_count = 8 [json_name = "logCount"];</code>
+     * @return Whether the logCount field is set.
+     */
+    @java.lang.Override
+    public boolean hasLogCount() {
+      return ((bitField0_ & 0x00000080) != 0);
+    }
+    /**
+     * <pre>
+     * Number of logs. Unset here and in cumulative_gas_used: unknown, because the endpoint did not
+     * report it or the receipt was recorded by an older version.
+     * </pre>
+     *
+     * <code>optional uint32 log_count = 8 [json_name = "logCount"];</code>
+     * @return The logCount.
+     */
+    @java.lang.Override
+    public int getLogCount() {
+      return logCount_;
+    }
+    /**
+     * <pre>
+     * Number of logs. Unset here and in cumulative_gas_used: unknown, because the endpoint did not
+     * report it or the receipt was recorded by an older version.
+     * </pre>
+     *
+     * <code>optional uint32 log_count = 8 [json_name = "logCount"];</code>
+     * @param value The logCount to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLogCount(int value) {
+
+      logCount_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Number of logs. Unset here and in cumulative_gas_used: unknown, because the endpoint did not
+     * report it or the receipt was recorded by an older version.
+     * </pre>
+     *
+     * <code>optional uint32 log_count = 8 [json_name = "logCount"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLogCount() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      logCount_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private long cumulativeGasUsed_ ;
+    /**
+     * <pre>
+     * Gas used in the block up to and including this transaction.
+     * </pre>
+     *
+     * <code>optional uint64 cumulative_gas_used = 9 [json_name = "cumulativeGasUsed", jstype = JS_STRING];</code>
+     * @return Whether the cumulativeGasUsed field is set.
+     */
+    @java.lang.Override
+    public boolean hasCumulativeGasUsed() {
+      return ((bitField0_ & 0x00000100) != 0);
+    }
+    /**
+     * <pre>
+     * Gas used in the block up to and including this transaction.
+     * </pre>
+     *
+     * <code>optional uint64 cumulative_gas_used = 9 [json_name = "cumulativeGasUsed", jstype = JS_STRING];</code>
+     * @return The cumulativeGasUsed.
+     */
+    @java.lang.Override
+    public long getCumulativeGasUsed() {
+      return cumulativeGasUsed_;
+    }
+    /**
+     * <pre>
+     * Gas used in the block up to and including this transaction.
+     * </pre>
+     *
+     * <code>optional uint64 cumulative_gas_used = 9 [json_name = "cumulativeGasUsed", jstype = JS_STRING];</code>
+     * @param value The cumulativeGasUsed to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCumulativeGasUsed(long value) {
+
+      cumulativeGasUsed_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Gas used in the block up to and including this transaction.
+     * </pre>
+     *
+     * <code>optional uint64 cumulative_gas_used = 9 [json_name = "cumulativeGasUsed", jstype = JS_STRING];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearCumulativeGasUsed() {
+      bitField0_ = (bitField0_ & ~0x00000100);
+      cumulativeGasUsed_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object contractAddress_ = "";
+    /**
+     * <pre>
+     * Address of the contract that the transaction created; empty if none.
+     * </pre>
+     *
+     * <code>string contract_address = 10 [json_name = "contractAddress"];</code>
+     * @return The contractAddress.
+     */
+    public java.lang.String getContractAddress() {
+      java.lang.Object ref = contractAddress_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        contractAddress_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Address of the contract that the transaction created; empty if none.
+     * </pre>
+     *
+     * <code>string contract_address = 10 [json_name = "contractAddress"];</code>
+     * @return The bytes for contractAddress.
+     */
+    public com.google.protobuf.ByteString
+        getContractAddressBytes() {
+      java.lang.Object ref = contractAddress_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        contractAddress_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Address of the contract that the transaction created; empty if none.
+     * </pre>
+     *
+     * <code>string contract_address = 10 [json_name = "contractAddress"];</code>
+     * @param value The contractAddress to set.
+     * @return This builder for chaining.
+     */
+    public Builder setContractAddress(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      contractAddress_ = value;
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Address of the contract that the transaction created; empty if none.
+     * </pre>
+     *
+     * <code>string contract_address = 10 [json_name = "contractAddress"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearContractAddress() {
+      contractAddress_ = getDefaultInstance().getContractAddress();
+      bitField0_ = (bitField0_ & ~0x00000200);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Address of the contract that the transaction created; empty if none.
+     * </pre>
+     *
+     * <code>string contract_address = 10 [json_name = "contractAddress"];</code>
+     * @param value The bytes for contractAddress to set.
+     * @return This builder for chaining.
+     */
+    public Builder setContractAddressBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      contractAddress_ = value;
+      bitField0_ |= 0x00000200;
       onChanged();
       return this;
     }

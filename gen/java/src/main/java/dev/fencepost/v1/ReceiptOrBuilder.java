@@ -126,4 +126,64 @@ public interface ReceiptOrBuilder extends
    */
   com.google.protobuf.ByteString
       getKindBytes();
+
+  /**
+   * <pre>
+   * Number of logs. Unset here and in cumulative_gas_used: unknown, because the endpoint did not
+   * report it or the receipt was recorded by an older version.
+   * </pre>
+   *
+   * <code>optional uint32 log_count = 8 [json_name = "logCount"];</code>
+   * @return Whether the logCount field is set.
+   */
+  boolean hasLogCount();
+  /**
+   * <pre>
+   * Number of logs. Unset here and in cumulative_gas_used: unknown, because the endpoint did not
+   * report it or the receipt was recorded by an older version.
+   * </pre>
+   *
+   * <code>optional uint32 log_count = 8 [json_name = "logCount"];</code>
+   * @return The logCount.
+   */
+  int getLogCount();
+
+  /**
+   * <pre>
+   * Gas used in the block up to and including this transaction.
+   * </pre>
+   *
+   * <code>optional uint64 cumulative_gas_used = 9 [json_name = "cumulativeGasUsed", jstype = JS_STRING];</code>
+   * @return Whether the cumulativeGasUsed field is set.
+   */
+  boolean hasCumulativeGasUsed();
+  /**
+   * <pre>
+   * Gas used in the block up to and including this transaction.
+   * </pre>
+   *
+   * <code>optional uint64 cumulative_gas_used = 9 [json_name = "cumulativeGasUsed", jstype = JS_STRING];</code>
+   * @return The cumulativeGasUsed.
+   */
+  long getCumulativeGasUsed();
+
+  /**
+   * <pre>
+   * Address of the contract that the transaction created; empty if none.
+   * </pre>
+   *
+   * <code>string contract_address = 10 [json_name = "contractAddress"];</code>
+   * @return The contractAddress.
+   */
+  java.lang.String getContractAddress();
+  /**
+   * <pre>
+   * Address of the contract that the transaction created; empty if none.
+   * </pre>
+   *
+   * <code>string contract_address = 10 [json_name = "contractAddress"];</code>
+   * @return The bytes for contractAddress.
+   */
+  com.google.protobuf.ByteString
+      getContractAddressBytes();
 }

@@ -186,182 +186,189 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "s.proto\"\214\001\n\007Payload\022\023\n\002to\030\001 \001(\tB\003\200\001\001R\002to" +
       "\022\031\n\005value\030\002 \001(\tB\003\200\001\001R\005value\022\027\n\004data\030\003 \001(" +
       "\014B\003\200\001\001R\004data\022\037\n\tgas_limit\030\004 \001(\004B\0020\001R\010gas" +
-      "LimitJ\004\010\016\020\017J\004\010\017\020\020R\004fromR\005nonce\"\345\001\n\007Recei" +
+      "LimitJ\004\010\016\020\017J\004\010\017\020\020R\004fromR\005nonce\"\221\003\n\007Recei" +
       "pt\022\027\n\007tx_hash\030\001 \001(\tR\006txHash\022%\n\014block_num" +
       "ber\030\002 \001(\004B\0020\001R\013blockNumber\022\035\n\nblock_hash" +
       "\030\003 \001(\tR\tblockHash\022\030\n\007success\030\004 \001(\010R\007succ" +
       "ess\022\035\n\010gas_used\030\005 \001(\004B\0020\001R\007gasUsed\022.\n\023ef" +
       "fective_gas_price\030\006 \001(\tR\021effectiveGasPri" +
-      "ce\022\022\n\004kind\030\007 \001(\tR\004kind\"\336\001\n\007Attempt\022\035\n\nat" +
-      "tempt_no\030\001 \001(\rR\tattemptNo\022\022\n\004kind\030\002 \001(\tR" +
-      "\004kind\022\027\n\007tx_hash\030\003 \001(\tR\006txHash\022\037\n\tgas_li" +
-      "mit\030\004 \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\005 \001(\t" +
-      "R\006feeCap\022\020\n\003tip\030\006 \001(\tR\003tip\022;\n\013create_tim" +
-      "e\030\007 \001(\0132\032.google.protobuf.TimestampR\ncre" +
-      "ateTime\"\301\002\n\017OperatorDetails\022\035\n\005nonce\030\001 \001" +
-      "(\004B\0020\001H\000R\005nonce\210\001\001\022\037\n\tqueue_seq\030\002 \001(\003B\0020" +
-      "\001R\010queueSeq\022\'\n\rfencing_token\030\003 \001(\003B\0020\001R\014" +
-      "fencingToken\022\'\n\017submit_attempts\030\004 \001(\rR\016s" +
-      "ubmitAttempts\0221\n\010attempts\030\005 \003(\0132\025.fencep" +
-      "ost.v1.AttemptR\010attempts\022)\n\020accepted_att" +
-      "empt\030\006 \001(\rR\017acceptedAttempt\022\034\n\tdiagnosis" +
-      "\030\007 \001(\tR\tdiagnosis\022\026\n\006caller\030\010 \001(\tR\006calle" +
-      "rB\010\n\006_nonce\"\322\007\n\002Tx\022\023\n\005tx_id\030\001 \001(\tR\004txId\022" +
-      "\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\035\n\nrequest" +
-      "_id\030\003 \001(\tR\trequestId\022+\n\005state\030\004 \001(\0162\025.fe" +
-      "ncepost.v1.TxStateR\005state\0225\n\tsub_state\030\005" +
-      " \001(\0162\030.fencepost.v1.TxSubStateR\010subState" +
-      "\022\034\n\007version\030\006 \001(\004B\0020\001R\007version\022/\n\007payloa" +
-      "d\030\007 \001(\0132\025.fencepost.v1.PayloadR\007payload\022" +
-      "\027\n\007tx_hash\030\010 \001(\tR\006txHash\022/\n\007receipt\030\t \001(" +
-      "\0132\025.fencepost.v1.ReceiptR\007receipt\0222\n\010exe" +
-      "cuted\030\n \001(\0162\026.fencepost.v1.ExecutedR\010exe" +
-      "cuted\022\035\n\nretry_safe\030\013 \001(\010R\tretrySafe\022\026\n\006" +
-      "reason\030\014 \001(\tR\006reason\022\035\n\nlast_error\030\r \001(\t" +
-      "R\tlastError\022)\n\020cancel_requested\030\016 \001(\010R\017c" +
-      "ancelRequested\022;\n\013create_time\030\017 \001(\0132\032.go" +
-      "ogle.protobuf.TimestampR\ncreateTime\022;\n\013u" +
-      "pdate_time\030\020 \001(\0132\032.google.protobuf.Times" +
-      "tampR\nupdateTime\0229\n\nfinal_time\030\021 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\tfinalTime\0229\n\010o" +
-      "perator\030\022 \001(\0132\035.fencepost.v1.OperatorDet" +
-      "ailsR\010operator\022)\n\005terms\030\023 \001(\0132\023.fencepos" +
-      "t.v1.TermsR\005terms\022<\n\rconfirmations\030\024 \003(\013" +
-      "2\026.fencepost.v1.BlockRefR\rconfirmations\022" +
-      "4\n\006labels\030\025 \003(\0132\034.fencepost.v1.Tx.Labels" +
-      "EntryR\006labels\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(" +
-      "\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\":\n\010Bloc" +
-      "kRef\022\032\n\006number\030\001 \001(\004B\0020\001R\006number\022\022\n\004hash" +
-      "\030\002 \001(\tR\004hash\"\236\004\n\007TxEvent\022\023\n\005tx_id\030\001 \001(\tR" +
-      "\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\024\n\003s" +
-      "eq\030\003 \001(\004B\0020\001R\003seq\022-\n\004kind\030\004 \001(\0162\031.fencep" +
-      "ost.v1.TxEventKindR\004kind\022+\n\005state\030\005 \001(\0162" +
-      "\025.fencepost.v1.TxStateR\005state\0225\n\tsub_sta" +
-      "te\030\006 \001(\0162\030.fencepost.v1.TxSubStateR\010subS" +
-      "tate\0222\n\010executed\030\007 \001(\0162\026.fencepost.v1.Ex" +
-      "ecutedR\010executed\022\027\n\007tx_hash\030\010 \001(\tR\006txHas" +
-      "h\022/\n\007receipt\030\t \001(\0132\025.fencepost.v1.Receip" +
-      "tR\007receipt\022\026\n\006reason\030\n \001(\tR\006reason\022\030\n\007me" +
-      "ssage\030\013 \001(\tR\007message\022.\n\004time\030\014 \001(\0132\032.goo" +
-      "gle.protobuf.TimestampR\004time\022\031\n\010new_fork" +
-      "\030\r \001(\010R\007newFork\022<\n\rconfirmations\030\016 \003(\0132\026" +
-      ".fencepost.v1.BlockRefR\rconfirmations\"\250\002" +
-      "\n\017CreateTxRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsu" +
-      "bmitter\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022/" +
-      "\n\007payload\030\003 \001(\0132\025.fencepost.v1.PayloadR\007" +
-      "payload\022)\n\005terms\030\004 \001(\0132\023.fencepost.v1.Te" +
-      "rmsR\005terms\022A\n\006labels\030\005 \003(\0132).fencepost.v" +
-      "1.CreateTxRequest.LabelsEntryR\006labels\0329\n" +
-      "\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030" +
-      "\002 \001(\tR\005value:\0028\001\"\247\001\n\005Terms\022+\n\005speed\030\001 \001(" +
-      "\0162\025.fencepost.v1.TxSpeedR\005speed\022\027\n\007max_f" +
-      "ee\030\002 \001(\tR\006maxFee\0227\n\tnot_after\030\003 \001(\0132\032.go" +
-      "ogle.protobuf.TimestampR\010notAfter\022\037\n\013can" +
-      "cel_late\030\004 \001(\010R\ncancelLate\"N\n\020CreateTxRe" +
-      "sponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx" +
-      "\022\030\n\007created\030\002 \001(\010R\007created\"Q\n\024BatchCreat" +
-      "eTxRequest\0229\n\010requests\030\001 \003(\0132\035.fencepost" +
-      ".v1.CreateTxRequestR\010requests\"T\n\025BatchCr" +
-      "eateTxResponse\022;\n\007results\030\001 \003(\0132!.fencep" +
-      "ost.v1.BatchCreateTxResultR\007results\"\211\001\n\023" +
-      "BatchCreateTxResult\022\"\n\002tx\030\001 \001(\0132\020.fencep" +
-      "ost.v1.TxH\000R\002tx\022*\n\005error\030\002 \001(\0132\022.google." +
-      "rpc.StatusH\000R\005error\022\030\n\007created\030\003 \001(\010R\007cr" +
-      "eatedB\010\n\006result\"I\n\nRequestKey\022\034\n\tsubmitt" +
-      "er\030\001 \001(\tR\tsubmitter\022\035\n\nrequest_id\030\002 \001(\tR" +
-      "\trequestId\"\214\001\n\014GetTxRequest\022\025\n\005tx_id\030\001 \001" +
-      "(\tH\000R\004txId\0224\n\007request\030\002 \001(\0132\030.fencepost." +
-      "v1.RequestKeyH\000R\007request\022(\n\004view\030\003 \001(\0162\024" +
-      ".fencepost.v1.TxViewR\004viewB\005\n\003key\"1\n\rGet" +
-      "TxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.Tx" +
-      "R\002tx\"\335\002\n\016ListTxsRequest\022\034\n\tsubmitter\030\001 \001" +
-      "(\tR\tsubmitter\022-\n\006states\030\002 \003(\0162\025.fencepos" +
-      "t.v1.TxStateR\006states\022\033\n\tpage_size\030\003 \001(\005R" +
-      "\010pageSize\022\035\n\npage_token\030\004 \001(\tR\tpageToken" +
-      "\022(\n\004view\030\005 \001(\0162\024.fencepost.v1.TxViewR\004vi" +
-      "ew\022\026\n\006labels\030\006 \003(\tR\006labels\022=\n\014created_fr" +
-      "om\030\007 \001(\0132\032.google.protobuf.TimestampR\013cr" +
-      "eatedFrom\022A\n\016created_before\030\010 \001(\0132\032.goog" +
-      "le.protobuf.TimestampR\rcreatedBefore\"]\n\017" +
-      "ListTxsResponse\022\"\n\003txs\030\001 \003(\0132\020.fencepost" +
-      ".v1.TxR\003txs\022&\n\017next_page_token\030\002 \001(\tR\rne" +
-      "xtPageToken\"Z\n\017CancelTxRequest\022\023\n\005tx_id\030" +
-      "\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010o" +
-      "perator\030\003 \001(\tR\010operator\"k\n\020CancelTxRespo" +
-      "nse\0225\n\007outcome\030\001 \001(\0162\033.fencepost.v1.Canc" +
-      "elOutcomeR\007outcome\022 \n\002tx\030\002 \001(\0132\020.fencepo" +
-      "st.v1.TxR\002tx\"[\n\020SpeedUpTxRequest\022\023\n\005tx_i" +
-      "d\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n" +
-      "\010operator\030\003 \001(\tR\010operator\"5\n\021SpeedUpTxRe" +
-      "sponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx" +
-      "\"\010\n\006AllTxs\"\236\003\n\016WatchTxRequest\022\025\n\005tx_id\030\001" +
-      " \001(\tH\000R\004txId\022\036\n\tsubmitter\030\002 \001(\tH\000R\tsubmi" +
-      "tter\022(\n\003all\030\003 \001(\0132\024.fencepost.v1.AllTxsH" +
-      "\000R\003all\0224\n\007request\030\007 \001(\0132\030.fencepost.v1.R" +
-      "equestKeyH\000R\007request\022\'\n\003txs\030\n \001(\0132\023.fenc" +
-      "epost.v1.TxIdsH\000R\003txs\022!\n\014resume_token\030\004 " +
-      "\001(\tR\013resumeToken\022\037\n\013until_final\030\005 \001(\010R\nu" +
-      "ntilFinal\0227\n\theartbeat\030\006 \001(\0132\031.google.pr" +
-      "otobuf.DurationR\theartbeat\022\026\n\006labels\030\010 \003" +
-      "(\tR\006labels\022-\n\006states\030\t \003(\0162\025.fencepost.v" +
-      "1.TxStateR\006statesB\010\n\006target\"\036\n\005TxIds\022\025\n\006" +
-      "tx_ids\030\001 \003(\tR\005txIds\"S\n\tHeartbeat\022.\n\004time" +
-      "\030\001 \001(\0132\032.google.protobuf.TimestampR\004time" +
-      "\022\026\n\006behind\030\002 \001(\010R\006behind\"\327\001\n\017WatchTxResp" +
-      "onse\022-\n\005event\030\001 \001(\0132\025.fencepost.v1.TxEve" +
-      "ntH\000R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fencepos" +
-      "t.v1.TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001(\0132\027" +
-      ".fencepost.v1.HeartbeatH\000R\theartbeat\022!\n\014" +
-      "resume_token\030\004 \001(\tR\013resumeTokenB\t\n\007messa" +
-      "ge*\306\001\n\007TxState\022\030\n\024TX_STATE_UNSPECIFIED\020\000" +
-      "\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCA" +
-      "TED\020\002\022\025\n\021TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE" +
-      "_STUCK\020\004\022\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_S" +
-      "TATE_FAILED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLE" +
-      "D\020\007*\230\001\n\nTxSubState\022\034\n\030TX_SUB_STATE_UNSPE" +
-      "CIFIED\020\000\022\030\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX" +
-      "_SUB_STATE_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BA" +
-      "CKING_OFF\020\003\022\031\n\025TX_SUB_STATE_UNFUNDED\020\004*x" +
-      "\n\010Executed\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020" +
-      "EXECUTED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020E" +
-      "XECUTED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTED\020\004" +
-      "*\366\003\n\013TxEventKind\022\035\n\031TX_EVENT_KIND_UNSPEC" +
-      "IFIED\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_" +
-      "EVENT_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KIND_" +
-      "SUBMITTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMITTED" +
-      "\020\004\022\032\n\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_EVE" +
-      "NT_KIND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CONFI" +
-      "RMED\020\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036TX_E" +
-      "VENT_KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EVENT" +
-      "_KIND_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_STUCK" +
-      "\020\013\022\031\n\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_EVEN" +
-      "T_KIND_REQUEUED\020\r\022\031\n\025TX_EVENT_KIND_DELAY" +
-      "ED\020\016\022\032\n\026TX_EVENT_KIND_REPLACED\020\017\022\037\n\033TX_E" +
-      "VENT_KIND_CONFIRMATIONS\020\020*J\n\006TxView\022\027\n\023T" +
-      "X_VIEW_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022" +
-      "\024\n\020TX_VIEW_OPERATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_S" +
-      "PEED_UNSPECIFIED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n" +
-      "\021TX_SPEED_STANDARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*" +
-      "\215\001\n\rCancelOutcome\022\036\n\032CANCEL_OUTCOME_UNSP" +
-      "ECIFIED\020\000\022\034\n\030CANCEL_OUTCOME_CANCELLED\020\001\022" +
-      "\034\n\030CANCEL_OUTCOME_REQUESTED\020\002\022 \n\034CANCEL_" +
-      "OUTCOME_ALREADY_FINAL\020\0032\235\004\n\tTxService\022I\n" +
-      "\010CreateTx\022\035.fencepost.v1.CreateTxRequest" +
-      "\032\036.fencepost.v1.CreateTxResponse\022X\n\rBatc" +
-      "hCreateTx\022\".fencepost.v1.BatchCreateTxRe" +
-      "quest\032#.fencepost.v1.BatchCreateTxRespon" +
-      "se\022@\n\005GetTx\022\032.fencepost.v1.GetTxRequest\032" +
-      "\033.fencepost.v1.GetTxResponse\022F\n\007ListTxs\022" +
-      "\034.fencepost.v1.ListTxsRequest\032\035.fencepos" +
-      "t.v1.ListTxsResponse\022I\n\010CancelTx\022\035.fence" +
-      "post.v1.CancelTxRequest\032\036.fencepost.v1.C" +
-      "ancelTxResponse\022L\n\tSpeedUpTx\022\036.fencepost" +
-      ".v1.SpeedUpTxRequest\032\037.fencepost.v1.Spee" +
-      "dUpTxResponse\022H\n\007WatchTx\022\034.fencepost.v1." +
-      "WatchTxRequest\032\035.fencepost.v1.WatchTxRes" +
-      "ponse0\001BT\n\020dev.fencepost.v1P\001Z>github.co" +
-      "m/fencepost/fencepost/gen/go/fencepost/v" +
-      "1;fencepostv1b\006proto3"
+      "ce\022\022\n\004kind\030\007 \001(\tR\004kind\022 \n\tlog_count\030\010 \001(" +
+      "\rH\000R\010logCount\210\001\001\0227\n\023cumulative_gas_used\030" +
+      "\t \001(\004B\0020\001H\001R\021cumulativeGasUsed\210\001\001\022)\n\020con" +
+      "tract_address\030\n \001(\tR\017contractAddressB\014\n\n" +
+      "_log_countB\026\n\024_cumulative_gas_used\"\336\001\n\007A" +
+      "ttempt\022\035\n\nattempt_no\030\001 \001(\rR\tattemptNo\022\022\n" +
+      "\004kind\030\002 \001(\tR\004kind\022\027\n\007tx_hash\030\003 \001(\tR\006txHa" +
+      "sh\022\037\n\tgas_limit\030\004 \001(\004B\0020\001R\010gasLimit\022\027\n\007f" +
+      "ee_cap\030\005 \001(\tR\006feeCap\022\020\n\003tip\030\006 \001(\tR\003tip\022;" +
+      "\n\013create_time\030\007 \001(\0132\032.google.protobuf.Ti" +
+      "mestampR\ncreateTime\"\207\003\n\017OperatorDetails\022" +
+      "\035\n\005nonce\030\001 \001(\004B\0020\001H\000R\005nonce\210\001\001\022\037\n\tqueue_" +
+      "seq\030\002 \001(\003B\0020\001R\010queueSeq\022\'\n\rfencing_token" +
+      "\030\003 \001(\003B\0020\001R\014fencingToken\022\'\n\017submit_attem" +
+      "pts\030\004 \001(\rR\016submitAttempts\0221\n\010attempts\030\005 " +
+      "\003(\0132\025.fencepost.v1.AttemptR\010attempts\022)\n\020" +
+      "accepted_attempt\030\006 \001(\rR\017acceptedAttempt\022" +
+      "\034\n\tdiagnosis\030\007 \001(\tR\tdiagnosis\022\026\n\006caller\030" +
+      "\010 \001(\tR\006caller\022D\n\020last_submit_time\030\t \001(\0132" +
+      "\032.google.protobuf.TimestampR\016lastSubmitT" +
+      "imeB\010\n\006_nonce\"\322\007\n\002Tx\022\023\n\005tx_id\030\001 \001(\tR\004txI" +
+      "d\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\035\n\nreque" +
+      "st_id\030\003 \001(\tR\trequestId\022+\n\005state\030\004 \001(\0162\025." +
+      "fencepost.v1.TxStateR\005state\0225\n\tsub_state" +
+      "\030\005 \001(\0162\030.fencepost.v1.TxSubStateR\010subSta" +
+      "te\022\034\n\007version\030\006 \001(\004B\0020\001R\007version\022/\n\007payl" +
+      "oad\030\007 \001(\0132\025.fencepost.v1.PayloadR\007payloa" +
+      "d\022\027\n\007tx_hash\030\010 \001(\tR\006txHash\022/\n\007receipt\030\t " +
+      "\001(\0132\025.fencepost.v1.ReceiptR\007receipt\0222\n\010e" +
+      "xecuted\030\n \001(\0162\026.fencepost.v1.ExecutedR\010e" +
+      "xecuted\022\035\n\nretry_safe\030\013 \001(\010R\tretrySafe\022\026" +
+      "\n\006reason\030\014 \001(\tR\006reason\022\035\n\nlast_error\030\r \001" +
+      "(\tR\tlastError\022)\n\020cancel_requested\030\016 \001(\010R" +
+      "\017cancelRequested\022;\n\013create_time\030\017 \001(\0132\032." +
+      "google.protobuf.TimestampR\ncreateTime\022;\n" +
+      "\013update_time\030\020 \001(\0132\032.google.protobuf.Tim" +
+      "estampR\nupdateTime\0229\n\nfinal_time\030\021 \001(\0132\032" +
+      ".google.protobuf.TimestampR\tfinalTime\0229\n" +
+      "\010operator\030\022 \001(\0132\035.fencepost.v1.OperatorD" +
+      "etailsR\010operator\022)\n\005terms\030\023 \001(\0132\023.fencep" +
+      "ost.v1.TermsR\005terms\022<\n\rconfirmations\030\024 \003" +
+      "(\0132\026.fencepost.v1.BlockRefR\rconfirmation" +
+      "s\0224\n\006labels\030\025 \003(\0132\034.fencepost.v1.Tx.Labe" +
+      "lsEntryR\006labels\0329\n\013LabelsEntry\022\020\n\003key\030\001 " +
+      "\001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\":\n\010Bl" +
+      "ockRef\022\032\n\006number\030\001 \001(\004B\0020\001R\006number\022\022\n\004ha" +
+      "sh\030\002 \001(\tR\004hash\"\236\004\n\007TxEvent\022\023\n\005tx_id\030\001 \001(" +
+      "\tR\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\024\n" +
+      "\003seq\030\003 \001(\004B\0020\001R\003seq\022-\n\004kind\030\004 \001(\0162\031.fenc" +
+      "epost.v1.TxEventKindR\004kind\022+\n\005state\030\005 \001(" +
+      "\0162\025.fencepost.v1.TxStateR\005state\0225\n\tsub_s" +
+      "tate\030\006 \001(\0162\030.fencepost.v1.TxSubStateR\010su" +
+      "bState\0222\n\010executed\030\007 \001(\0162\026.fencepost.v1." +
+      "ExecutedR\010executed\022\027\n\007tx_hash\030\010 \001(\tR\006txH" +
+      "ash\022/\n\007receipt\030\t \001(\0132\025.fencepost.v1.Rece" +
+      "iptR\007receipt\022\026\n\006reason\030\n \001(\tR\006reason\022\030\n\007" +
+      "message\030\013 \001(\tR\007message\022.\n\004time\030\014 \001(\0132\032.g" +
+      "oogle.protobuf.TimestampR\004time\022\031\n\010new_fo" +
+      "rk\030\r \001(\010R\007newFork\022<\n\rconfirmations\030\016 \003(\013" +
+      "2\026.fencepost.v1.BlockRefR\rconfirmations\"" +
+      "\250\002\n\017CreateTxRequest\022\034\n\tsubmitter\030\001 \001(\tR\t" +
+      "submitter\022\035\n\nrequest_id\030\002 \001(\tR\trequestId" +
+      "\022/\n\007payload\030\003 \001(\0132\025.fencepost.v1.Payload" +
+      "R\007payload\022)\n\005terms\030\004 \001(\0132\023.fencepost.v1." +
+      "TermsR\005terms\022A\n\006labels\030\005 \003(\0132).fencepost" +
+      ".v1.CreateTxRequest.LabelsEntryR\006labels\032" +
+      "9\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005valu" +
+      "e\030\002 \001(\tR\005value:\0028\001\"\247\001\n\005Terms\022+\n\005speed\030\001 " +
+      "\001(\0162\025.fencepost.v1.TxSpeedR\005speed\022\027\n\007max" +
+      "_fee\030\002 \001(\tR\006maxFee\0227\n\tnot_after\030\003 \001(\0132\032." +
+      "google.protobuf.TimestampR\010notAfter\022\037\n\013c" +
+      "ancel_late\030\004 \001(\010R\ncancelLate\"N\n\020CreateTx" +
+      "Response\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002" +
+      "tx\022\030\n\007created\030\002 \001(\010R\007created\"Q\n\024BatchCre" +
+      "ateTxRequest\0229\n\010requests\030\001 \003(\0132\035.fencepo" +
+      "st.v1.CreateTxRequestR\010requests\"T\n\025Batch" +
+      "CreateTxResponse\022;\n\007results\030\001 \003(\0132!.fenc" +
+      "epost.v1.BatchCreateTxResultR\007results\"\211\001" +
+      "\n\023BatchCreateTxResult\022\"\n\002tx\030\001 \001(\0132\020.fenc" +
+      "epost.v1.TxH\000R\002tx\022*\n\005error\030\002 \001(\0132\022.googl" +
+      "e.rpc.StatusH\000R\005error\022\030\n\007created\030\003 \001(\010R\007" +
+      "createdB\010\n\006result\"I\n\nRequestKey\022\034\n\tsubmi" +
+      "tter\030\001 \001(\tR\tsubmitter\022\035\n\nrequest_id\030\002 \001(" +
+      "\tR\trequestId\"\242\001\n\014GetTxRequest\022\025\n\005tx_id\030\001" +
+      " \001(\tH\000R\004txId\0224\n\007request\030\002 \001(\0132\030.fencepos" +
+      "t.v1.RequestKeyH\000R\007request\022\024\n\004hash\030\004 \001(\t" +
+      "H\000R\004hash\022(\n\004view\030\003 \001(\0162\024.fencepost.v1.Tx" +
+      "ViewR\004viewB\005\n\003key\"1\n\rGetTxResponse\022 \n\002tx" +
+      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\335\002\n\016ListTxs" +
+      "Request\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022-\n" +
+      "\006states\030\002 \003(\0162\025.fencepost.v1.TxStateR\006st" +
+      "ates\022\033\n\tpage_size\030\003 \001(\005R\010pageSize\022\035\n\npag" +
+      "e_token\030\004 \001(\tR\tpageToken\022(\n\004view\030\005 \001(\0162\024" +
+      ".fencepost.v1.TxViewR\004view\022\026\n\006labels\030\006 \003" +
+      "(\tR\006labels\022=\n\014created_from\030\007 \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\013createdFrom\022A\n\016cre" +
+      "ated_before\030\010 \001(\0132\032.google.protobuf.Time" +
+      "stampR\rcreatedBefore\"]\n\017ListTxsResponse\022" +
+      "\"\n\003txs\030\001 \003(\0132\020.fencepost.v1.TxR\003txs\022&\n\017n" +
+      "ext_page_token\030\002 \001(\tR\rnextPageToken\"Z\n\017C" +
+      "ancelTxRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006r" +
+      "eason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010o" +
+      "perator\"k\n\020CancelTxResponse\0225\n\007outcome\030\001" +
+      " \001(\0162\033.fencepost.v1.CancelOutcomeR\007outco" +
+      "me\022 \n\002tx\030\002 \001(\0132\020.fencepost.v1.TxR\002tx\"[\n\020" +
+      "SpeedUpTxRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n" +
+      "\006reason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR" +
+      "\010operator\"5\n\021SpeedUpTxResponse\022 \n\002tx\030\001 \001" +
+      "(\0132\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\236\003\n\016W" +
+      "atchTxRequest\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\022\036\n\t" +
+      "submitter\030\002 \001(\tH\000R\tsubmitter\022(\n\003all\030\003 \001(" +
+      "\0132\024.fencepost.v1.AllTxsH\000R\003all\0224\n\007reques" +
+      "t\030\007 \001(\0132\030.fencepost.v1.RequestKeyH\000R\007req" +
+      "uest\022\'\n\003txs\030\n \001(\0132\023.fencepost.v1.TxIdsH\000" +
+      "R\003txs\022!\n\014resume_token\030\004 \001(\tR\013resumeToken" +
+      "\022\037\n\013until_final\030\005 \001(\010R\nuntilFinal\0227\n\thea" +
+      "rtbeat\030\006 \001(\0132\031.google.protobuf.DurationR" +
+      "\theartbeat\022\026\n\006labels\030\010 \003(\tR\006labels\022-\n\006st" +
+      "ates\030\t \003(\0162\025.fencepost.v1.TxStateR\006state" +
+      "sB\010\n\006target\"\036\n\005TxIds\022\025\n\006tx_ids\030\001 \003(\tR\005tx" +
+      "Ids\"S\n\tHeartbeat\022.\n\004time\030\001 \001(\0132\032.google." +
+      "protobuf.TimestampR\004time\022\026\n\006behind\030\002 \001(\010" +
+      "R\006behind\"\327\001\n\017WatchTxResponse\022-\n\005event\030\001 " +
+      "\001(\0132\025.fencepost.v1.TxEventH\000R\005event\022.\n\010s" +
+      "napshot\030\002 \001(\0132\020.fencepost.v1.TxH\000R\010snaps" +
+      "hot\0227\n\theartbeat\030\003 \001(\0132\027.fencepost.v1.He" +
+      "artbeatH\000R\theartbeat\022!\n\014resume_token\030\004 \001" +
+      "(\tR\013resumeTokenB\t\n\007message*\306\001\n\007TxState\022\030" +
+      "\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUE" +
+      "UED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021TX_STAT" +
+      "E_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_S" +
+      "TATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAILED_FINA" +
+      "L\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*\230\001\n\nTxSubSta" +
+      "te\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030\n\024TX_S" +
+      "UB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE_INCLU" +
+      "DED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020\003\022\031\n\025T" +
+      "X_SUB_STATE_UNFUNDED\020\004*x\n\010Executed\022\030\n\024EX" +
+      "ECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN" +
+      "\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020" +
+      "\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n\013TxEventKind" +
+      "\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EV" +
+      "ENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOC" +
+      "ATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031T" +
+      "X_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVENT_K" +
+      "IND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORGED\020" +
+      "\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_EVE" +
+      "NT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL" +
+      "_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020" +
+      "\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_K" +
+      "IND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020" +
+      "\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EVENT" +
+      "_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CONFIR" +
+      "MATIONS\020\020*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFI" +
+      "ED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERA" +
+      "TOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIED" +
+      "\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STANDA" +
+      "RD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOutcom" +
+      "e\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CAN" +
+      "CEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOM" +
+      "E_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_" +
+      "FINAL\020\0032\235\004\n\tTxService\022I\n\010CreateTx\022\035.fenc" +
+      "epost.v1.CreateTxRequest\032\036.fencepost.v1." +
+      "CreateTxResponse\022X\n\rBatchCreateTx\022\".fenc" +
+      "epost.v1.BatchCreateTxRequest\032#.fencepos" +
+      "t.v1.BatchCreateTxResponse\022@\n\005GetTx\022\032.fe" +
+      "ncepost.v1.GetTxRequest\032\033.fencepost.v1.G" +
+      "etTxResponse\022F\n\007ListTxs\022\034.fencepost.v1.L" +
+      "istTxsRequest\032\035.fencepost.v1.ListTxsResp" +
+      "onse\022I\n\010CancelTx\022\035.fencepost.v1.CancelTx" +
+      "Request\032\036.fencepost.v1.CancelTxResponse\022" +
+      "L\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUpTxReq" +
+      "uest\032\037.fencepost.v1.SpeedUpTxResponse\022H\n" +
+      "\007WatchTx\022\034.fencepost.v1.WatchTxRequest\032\035" +
+      ".fencepost.v1.WatchTxResponse0\001BT\n\020dev.f" +
+      "encepost.v1P\001Z>github.com/fencepost/fenc" +
+      "epost/gen/go/fencepost/v1;fencepostv1b\006p" +
+      "roto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -381,7 +388,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_Receipt_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Receipt_descriptor,
-        new java.lang.String[] { "TxHash", "BlockNumber", "BlockHash", "Success", "GasUsed", "EffectiveGasPrice", "Kind", });
+        new java.lang.String[] { "TxHash", "BlockNumber", "BlockHash", "Success", "GasUsed", "EffectiveGasPrice", "Kind", "LogCount", "CumulativeGasUsed", "ContractAddress", });
     internal_static_fencepost_v1_Attempt_descriptor =
       getDescriptor().getMessageType(2);
     internal_static_fencepost_v1_Attempt_fieldAccessorTable = new
@@ -393,7 +400,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_OperatorDetails_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_OperatorDetails_descriptor,
-        new java.lang.String[] { "Nonce", "QueueSeq", "FencingToken", "SubmitAttempts", "Attempts", "AcceptedAttempt", "Diagnosis", "Caller", });
+        new java.lang.String[] { "Nonce", "QueueSeq", "FencingToken", "SubmitAttempts", "Attempts", "AcceptedAttempt", "Diagnosis", "Caller", "LastSubmitTime", });
     internal_static_fencepost_v1_Tx_descriptor =
       getDescriptor().getMessageType(4);
     internal_static_fencepost_v1_Tx_fieldAccessorTable = new
@@ -471,7 +478,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_GetTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_GetTxRequest_descriptor,
-        new java.lang.String[] { "TxId", "Request", "View", "Key", });
+        new java.lang.String[] { "TxId", "Request", "Hash", "View", "Key", });
     internal_static_fencepost_v1_GetTxResponse_descriptor =
       getDescriptor().getMessageType(15);
     internal_static_fencepost_v1_GetTxResponse_fieldAccessorTable = new

@@ -335,8 +335,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
-     * key is by-request?submitter=NAME&amp;request_id=KEY.
+     * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
+     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     default void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -471,8 +471,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
-     * key is by-request?submitter=NAME&amp;request_id=KEY.
+     * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
+     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -595,8 +595,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
-     * key is by-request?submitter=NAME&amp;request_id=KEY.
+     * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
+     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) throws io.grpc.StatusException {
@@ -716,8 +716,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
-     * key is by-request?submitter=NAME&amp;request_id=KEY.
+     * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
+     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) {
@@ -838,8 +838,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
-     * key is by-request?submitter=NAME&amp;request_id=KEY.
+     * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
+     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.GetTxResponse> getTx(
