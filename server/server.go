@@ -240,6 +240,7 @@ func (s *Server) web(o Options) web.Options {
 		Cutoff:       s.cutoff,
 		Serves:       s.serves,
 		Authenticate: s.authenticate,
+		Caller:       auth.CallerOf,
 		Enter: func(ctx context.Context, method string) (web.Slot, error) {
 			return s.limiter.Enter(limit.ConnOf(ctx), auth.CallerOf(ctx), method)
 		},

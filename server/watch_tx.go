@@ -105,7 +105,7 @@ func (s *txService) txIDs(ctx context.Context, texts []string) (*feed.IDSet, err
 			malformed = append(malformed, text)
 			continue
 		}
-		if seen[id] && len(duplicates) < status.MaxViolations {
+		if seen[id] && len(duplicates) <= status.MaxViolations {
 			duplicates = append(duplicates, status.Violation{
 				Field:   fmt.Sprintf("txs.tx_ids[%d]", i),
 				Message: fmt.Sprintf("repeats %s; name each transaction once", id),

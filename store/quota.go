@@ -60,7 +60,11 @@ type QueueFullError struct {
 }
 
 func (e *QueueFullError) Error() string {
-	if e.Ledger {
+	switch {
+	case e.Share:
+		return fmt.Sprintf("the submitter's queue holds its share of all queues: limit %d "+
+			"transactions in total", e.Limit)
+	case e.Ledger:
 		return fmt.Sprintf("all queues together are full: limit %d transactions", e.Limit)
 	}
 	return fmt.Sprintf("the submitter's queue is full: limit %d transactions", e.Limit)

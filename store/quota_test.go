@@ -501,6 +501,9 @@ func TestQuota_LongQueue_LeavesRoom(t *testing.T) {
 	if !full.Share || took < 50 || took > 55 {
 		t.Fatalf("the second account has %d; then %+v", took, full)
 	}
+	if own := (&QueueFullError{Limit: full.Limit}); full.Error() == own.Error() {
+		t.Errorf("a share of all queues is reported as the account's own queue: %v", full)
+	}
 	if full := accept(3); full != nil {
 		t.Errorf("no room is left for another account: %+v", full)
 	}

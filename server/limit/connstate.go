@@ -144,8 +144,9 @@ func newConnState(conn net.Conn) *ConnState {
 	return c
 }
 
-// Source is the address that the connection comes from, or its /64 network of IPv6.
-func (c *ConnState) Source() string { return c.source.String() }
+// Key identifies a caller of the connection. A caller without a name is the address that the
+// connection comes from, or its /64 network of IPv6.
+func (c *ConnState) Key(caller string) string { return keyOf(c, caller) }
 
 // prove records that a call of the connection was admitted.
 func (c *ConnState) prove() {

@@ -60,6 +60,8 @@ type Options struct {
 	Serves func(path string) bool
 	// Authenticate returns the context of an authenticated call.
 	Authenticate func(ctx context.Context, method string) (context.Context, error)
+	// Caller returns the name of the authenticated caller; "" if callers have no names.
+	Caller func(ctx context.Context) string
 	// Enter takes a slot for a call.
 	Enter func(ctx context.Context, method string) (Slot, error)
 	// Reject logs a call that is rejected before it reaches the inner server, and returns its
@@ -213,21 +215,21 @@ func (f *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = withTLS(r)
 	f.setDeadlines(w, r)
 	if !f.AllowHost(r.Host) {
-		f.strangers.respond(w, r, func() { misdirected(w, r) })
+		f.strangers.respond(w, r, "", func() { misdirected(w, r) })
 		return
 	}
 	if answer := origins(f.AllowedOrigins).check(w, r); answer != nil {
-		f.strangers.respond(w, r, answer)
+		f.strangers.respond(w, r, "", answer)
 		return
 	}
 	r, err := f.admitHTTP(r)
 	if err != nil {
-		f.strangers.respond(w, r, func() { f.refuseHTTP(w, r, err) })
+		f.strangers.respond(w, r, "", func() { f.refuseHTTP(w, r, err) })
 		return
 	}
 	slot, err := f.Enter(r.Context(), methodOf(r))
 	if err != nil {
-		f.busy.respond(w, r, func() { f.refuseHTTP(w, r, err) })
+		f.busy.respond(w, r, f.Caller(r.Context()), func() { f.refuseHTTP(w, r, err) })
 		return
 	}
 	defer slot.Release()

@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/fencepost/fencepost/internal/clock"
@@ -28,28 +27,32 @@ const (
 )
 
 // rejections are the responses to rejected requests that clients have not read yet. Their room is
-// divided among source addresses, so that one cannot take all of it.
+// divided among callers, so that one cannot take all of it. Clients that are not authenticated are
+// divided by source address.
 type rejections struct {
-	unread  *limit.Shares
-	waiting atomic.Int64
+	unread, waiting *limit.Shares
 
 	mu    sync.Mutex
 	freed chan struct{} // closed, and replaced, when a response was read
 }
 
 func newRejections(room int64) *rejections {
-	return &rejections{unread: limit.NewShares(room, nil), freed: make(chan struct{})}
+	return &rejections{
+		unread: limit.NewShares(room, nil), waiting: limit.NewShares(maxWaiting, nil),
+		freed: make(chan struct{}),
+	}
 }
 
-// respond writes a response and returns when the client has read it. Without room it aborts the
-// stream instead.
-func (a *rejections) respond(w http.ResponseWriter, r *http.Request, write func()) {
+// respond writes a response to a caller, "" if it has no name, and returns when the client has read
+// it. Without room it aborts the stream instead.
+func (a *rejections) respond(w http.ResponseWriter, r *http.Request, caller string,
+	write func()) {
 	if r.ProtoMajor != 1 { // HTTP/1 has one response per connection
-		source := limit.ConnOf(r.Context()).Source()
-		if !a.enter(r, source) {
+		key := limit.ConnOf(r.Context()).Key(caller)
+		if !a.enter(r, key) {
 			panic(http.ErrAbortHandler)
 		}
-		defer a.leave(source)
+		defer a.leave(key)
 	}
 	closeUnreadBody(w, r)
 	// A connection that broke shows when something is written.
@@ -59,19 +62,19 @@ func (a *rejections) respond(w http.ResponseWriter, r *http.Request, write func(
 }
 
 // enter takes room, or reports that there is none.
-func (a *rejections) enter(r *http.Request, source string) bool {
-	if a.unread.Take(source, 1) == limit.Taken {
+func (a *rejections) enter(r *http.Request, key string) bool {
+	if a.unread.Take(key, 1) == limit.Taken {
 		return true
 	}
-	defer a.waiting.Add(-1)
-	if a.waiting.Add(1) > maxWaiting {
+	if a.waiting.Take(key, 1) != limit.Taken {
 		return false
 	}
+	defer a.waiting.Add(key, -1)
 	timer := clock.Real{}.NewTimer(roomTime)
 	defer timer.Stop()
 	for {
 		freed := a.nextFreed()
-		if a.unread.Take(source, 1) == limit.Taken {
+		if a.unread.Take(key, 1) == limit.Taken {
 			return true
 		}
 		select {
@@ -90,8 +93,8 @@ func (a *rejections) nextFreed() <-chan struct{} {
 	return a.freed
 }
 
-func (a *rejections) leave(source string) {
-	a.unread.Add(source, -1)
+func (a *rejections) leave(key string) {
+	a.unread.Add(key, -1)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	close(a.freed)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/server/status"
 )
 
@@ -65,6 +66,7 @@ func (f *Gateway) watch(w http.ResponseWriter, r *http.Request, ask *pb.WatchTxR
 		writer: w,
 		ask:    ask,
 		events: accepts(r, "text/event-stream"),
+		limit:  f.Limits.CallTimeout,
 	}
 	stream.end(f.Watch(stream))
 }
@@ -151,6 +153,7 @@ type jsonStream struct {
 	read   bool // RecvMsg has returned the request
 	events bool // server-sent events
 	sent   bool
+	limit  time.Duration // of one message, until the client has taken it
 }
 
 // Context returns the context of the request.
@@ -215,10 +218,14 @@ func (s *jsonStream) write(kind, token string, text []byte) error {
 		}
 		text = fmt.Appendf(nil, "%sevent: %s\ndata: %s\n", id, kind, text)
 	}
+	c := http.NewResponseController(s.writer)
+	// Over HTTP/2 a deadline also ends an idle stream. A connection that broke shows below.
+	_ = c.SetWriteDeadline(clock.Real{}.Now().Add(s.limit))
+	defer func() { _ = c.SetWriteDeadline(time.Time{}) }()
 	if _, err := s.writer.Write(append(text, '\n')); err != nil {
 		return grpcstatus.FromContextError(context.Canceled).Err()
 	}
-	return http.NewResponseController(s.writer).Flush()
+	return c.Flush()
 }
 
 // end writes the outcome: before the first message as a normal response, later as the last line,
