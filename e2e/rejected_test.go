@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// TestRejected_ManyCalls_Bounded makes tens of thousands of calls without a token, half of them over
+// gRPC. They cost the node neither memory nor log.
+func TestRejected_ManyCalls_Bounded(t *testing.T) {
+	const calls, workers = 60_000, 16
+	n := newNode(t, embedded(t, time.Second, 1), nodeOptions{
+		confirmations: 1, poll: time.Second,
+		secure: secure{tokens: writeToken(t, t.TempDir())},
+	})
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: workers}}
+	t.Cleanup(client.CloseIdleConnections)
+	rejected := func(i int) error {
+		if i%2 == 0 {
+			_, err := n.GetTx(t.Context(), &fencepostv1.GetTxRequest{})
+			if status.Code(err) != codes.Unauthenticated {
+				return fmt.Errorf("gRPC: %w", err)
+			}
+			return nil
+		}
+		response, err := client.Get("http://" + n.addr + "/api/v1/submitters")
+		if err != nil {
+			return err
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		if response.Body.Close(); response.StatusCode != http.StatusUnauthorized {
+			return fmt.Errorf("HTTP: %s", response.Status)
+		}
+		return nil
+	}
+	many := func(count int) {
+		t.Helper()
+		var wg sync.WaitGroup
+		for w := range workers {
+			wg.Go(func() {
+				for i := range count / workers {
+					if err := rejected(w + i); err != nil {
+						t.Errorf("call %d: %v", i, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	many(calls / 20)
+	memory, log, since := n.resident(t), n.logSize(t), time.Now()
+	many(calls)
+	grown, lines, took := n.resident(t)-memory, n.logSize(t)-log, time.Since(since)
+	t.Logf("%d rejected calls in %s: memory grew by %d MB, the log by %d bytes", calls,
+		took.Round(time.Second), grown>>20, lines)
+	if grown > memoryBound {
+		t.Errorf("memory grew by %d MB; want at most %d MB", grown>>20, memoryBound>>20)
+	}
+	// A line for each kind of call in each interval of 10 s, and one for the node.
+	if most := 1000 * (2 + 3*int(took/(10*time.Second))); lines > most {
+		t.Errorf("the log grew by %d bytes; want at most %d", lines, most)
+	}
+	if _, metrics := n.getOps(t, "/metrics"); !strings.Contains(metrics,
+		"\nfencepost_calls_unauthenticated_total") {
+		t.Error("/metrics does not count the calls")
+	}
+}
+
+// logSize returns the size of the node's log, in bytes.
+func (n *node) logSize(t *testing.T) int {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(n.dir, "node.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(info.Size())
+}
