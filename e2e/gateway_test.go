@@ -133,10 +133,10 @@ func (g *gateway) awaitSent(t *testing.T, senders int) (last time.Time) {
 	return last
 }
 
-// TestGateway_Restarted_CallsResume restarts the proxy in front of a chain while accounts have work.
-// The time until calls resume does not grow with the number of accounts, nor with the calls that
-// died together: it is a second more than the longest time between two calls of the healthy node.
-// Each account then sends after at most the delay of its own retries.
+// TestGateway_Restarted_CallsResume restarts the proxy in front of a chain while accounts have
+// work. The time until calls resume does not grow with the number of accounts, nor with the calls
+// that died together: it is a second more than the longest time between two calls of the healthy
+// node. Each account then sends after at most the delay of its own retries.
 func TestGateway_Restarted_CallsResume(t *testing.T) {
 	const most, retryDelay = 50, 5 * time.Second
 	c := embedded(t, 200*time.Millisecond, most)

@@ -17,8 +17,8 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestRejected_ManyCalls_Bounded makes tens of thousands of calls without a token, half of them over
-// gRPC. They cost the node neither memory nor log.
+// TestRejected_ManyCalls_Bounded makes tens of thousands of calls without a token, half of them
+// over gRPC. They cost the node neither memory nor log.
 func TestRejected_ManyCalls_Bounded(t *testing.T) {
 	const calls, workers = 60_000, 16
 	n := newNode(t, embedded(t, time.Second, 1), nodeOptions{
@@ -61,17 +61,19 @@ func TestRejected_ManyCalls_Bounded(t *testing.T) {
 		wg.Wait()
 	}
 	many(calls / 20)
-	memory, log, since := n.resident(t), n.logSize(t), time.Now()
+	since := time.Now()
+	memory, log := n.resident(t), n.logSize(t)
 	many(calls)
-	grown, lines, took := n.resident(t)-memory, n.logSize(t)-log, time.Since(since)
+	took := time.Since(since)
+	grown, logged := n.resident(t)-memory, n.logSize(t)-log
 	t.Logf("%d rejected calls in %s: memory grew by %d MB, the log by %d bytes", calls,
-		took.Round(time.Second), grown>>20, lines)
+		took.Round(time.Second), grown>>20, logged)
 	if grown > memoryBound {
 		t.Errorf("memory grew by %d MB; want at most %d MB", grown>>20, memoryBound>>20)
 	}
 	// A line for each kind of call in each interval of 10 s, and one for the node.
-	if most := 1000 * (2 + 3*int(took/(10*time.Second))); lines > most {
-		t.Errorf("the log grew by %d bytes; want at most %d", lines, most)
+	if most := 1000 * (2 + 3*int(took/(10*time.Second))); logged > most {
+		t.Errorf("the log grew by %d bytes; want at most %d", logged, most)
 	}
 	if _, metrics := n.getOps(t, "/metrics"); !strings.Contains(metrics,
 		"\nfencepost_calls_unauthenticated_total") {
