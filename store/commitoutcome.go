@@ -66,6 +66,7 @@ const (
 	wrongPassword        = "28P01"
 	mayNotLogIn          = "28000"
 	noDatabase           = "3D000"
+	protocolViolation    = "08P01" // by PgBouncer, of a startup parameter that it does not know
 	undefinedColumn      = "42703"
 	objectInUse          = "55006" // raised by a migration that refuses a step back
 	notInThisState       = "55000" // raised by one that refuses it by force, too
@@ -109,6 +110,9 @@ func describeError(err error) error {
 	switch pg.Code {
 	case wrongPassword, mayNotLogIn, noDatabase:
 		return fmt.Errorf("%w: %w", ErrUnavailable, accessDenied(serverReason(pg)))
+	case protocolViolation:
+		return fmt.Errorf("%w: %w", ErrUnavailable, accessDenied("a connection pooler such as "+
+			"PgBouncer refuses a startup parameter; connect to PostgreSQL itself"))
 	}
 	return fmt.Errorf("%w: %s", ErrUnavailable, serverReason(pg))
 }

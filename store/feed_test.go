@@ -184,7 +184,7 @@ func TestFeed_Plan_UsesIndex(t *testing.T) {
 		"all that other tests began before is over, or the events would not be old",
 		func() bool {
 			return value[bool](k,
-				"SELECT pg_snapshot_xmin(pg_current_snapshot()) > max(xid) FROM tx_event")
+				"SELECT bool_and(pg_snapshot_xmin(pg_current_snapshot()) > xid) FROM tx_event")
 		},
 	)
 	f := k.follow(s, 100)

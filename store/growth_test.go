@@ -150,7 +150,10 @@ func TestReads_GrowingLedger_SamePlans(t *testing.T) {
 				return err
 			}},
 		} {
-			meter := &pagesRead{DBTX: k.session(), t: t}
+			session := k.session()
+			_, err := session.Exec(k.ctx, "SET max_parallel_workers_per_gather = 0") // as nodes do
+			k.must(err)
+			meter := &pagesRead{DBTX: session, t: t}
 			k.must(c.run(db.New(meter)))
 			if t.Logf("%s of submitter %d: %d pages", what, id, meter.pages); meter.pages > c.most {
 				t.Errorf("%s of submitter %d: %d pages are read, %d at most are needed: %s",

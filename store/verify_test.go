@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // TestVerifySession_SettingIgnored_IsRefused covers a pooler that drops the settings of a
@@ -70,8 +71,14 @@ func TestJudgeSession(t *testing.T) {
 
 func TestOpen_SessionRefused_TurnsAway(t *testing.T) {
 	t.Parallel()
-	err := describeError(refusedSession("x"))
-	if !errors.Is(err, ErrAccessDenied) || !errors.Is(err, ErrUnavailable) {
-		t.Errorf("got %v, want ErrAccessDenied, so that a node which starts says so and ends", err)
+	for name, cause := range map[string]error{
+		"settings read back":                    refusedSession("x"),
+		"startup parameter refused by a pooler": &pgconn.PgError{Code: "08P01"},
+	} {
+		err := describeError(cause)
+		if !errors.Is(err, ErrAccessDenied) || !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s: got %v, want ErrAccessDenied, so that a node which starts ends", name,
+				err)
+		}
 	}
 }
