@@ -50,6 +50,7 @@ type fakeNode struct {
 	full     func(number uint64) map[string]any // a block with its transactions; nil: one without
 	estimate func(args map[string]any) (hexutil.Uint64, error)
 	history  func() (map[string]any, error)
+	tipHint  *hexutil.Big // of eth_maxPriorityFeePerGas; nil: there is no such method
 	// percentiles of the last eth_feeHistory
 	asked []float64
 	known func(hash common.Hash) (map[string]any, error) // eth_getTransactionByHash
@@ -356,6 +357,18 @@ func (a *fakeAPI) GasPrice() (*hexutil.Big, error) {
 		}
 	}
 	return n.gasPrice, nil
+}
+
+func (a *fakeAPI) MaxPriorityFeePerGas() (*hexutil.Big, error) {
+	n := a.begin("eth_maxPriorityFeePerGas")
+	defer n.mu.Unlock()
+	if n.tipHint == nil {
+		return nil, coded{
+			code: -32601,
+			msg:  "the method eth_maxPriorityFeePerGas does not exist/is not available",
+		}
+	}
+	return n.tipHint, nil
 }
 
 func (a *fakeAPI) NewHeads(ctx context.Context) (*rpc.Subscription, error) {

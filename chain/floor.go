@@ -34,7 +34,7 @@ const (
 	typeHold = 24 * time.Hour
 )
 
-// Floors learns from rejections what the nodes of a chain require. A node's minimum is a local
+// Floors learns the requirements of a chain's nodes from rejections. A node's minimum is a local
 // setting that no method reports; fee history and gas price show only the fees of others. It is
 // safe for concurrent use.
 type Floors struct {
@@ -93,9 +93,9 @@ func (f *Floors) LearnType(now time.Time, signed txn.Signed, o txn.Outcome) {
 }
 
 // Guess raises the floor for the replacement of an attempt that every node refused as UNDERPRICED,
-// unless a rejection stated what is required: to the tip that the node suggests, or to twice the
-// refused one. limit, unless zero, caps it; without a limit only the suggestion counts. The floor
-// of m is updated.
+// unless a rejection stated the minimum: to the tip that the node suggests, or to twice the refused
+// one. limit, unless zero, caps it; without a limit only the suggestion counts. The floor of m is
+// updated.
 func (f *Floors) Guess(now time.Time, r txn.FeeRequest, m *Market, limit txn.Wei) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,6 +140,47 @@ func (f *Floors) At(now time.Time) Floor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.floorAt(now)
+}
+
+// Rules returns everything learned, for Recall in another process.
+func (f *Floors) Rules(now time.Time) txn.PoolRules {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := txn.PoolRules{MinTip: f.floor.Tip, MinPrice: f.floor.Price, GuessedTip: f.floor.Guess}
+	if f.floor != (Floor{}) {
+		r.FeesAge = max(0, now.Sub(f.at))
+	}
+	if r.Typed = f.typed; f.typed {
+		r.TypeAge = max(0, now.Sub(f.typedAt))
+	}
+	return r
+}
+
+// Recall adds rules learned elsewhere, as if they had been learned here at that time. Of two fees
+// the higher one counts. limit, unless zero, caps them: it may have been higher elsewhere.
+func (f *Floors) Recall(now time.Time, r txn.PoolRules, limit txn.Wei) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := now.Add(-r.FeesAge)
+	others := Floors{at: at, floor: Floor{
+		Tip: believed(&r.MinTip, limit), Price: believed(&r.MinPrice, limit),
+		Guess: believed(&r.GuessedTip, limit),
+	}}
+	mine, theirs := f.decayedAt(now), others.decayedAt(now)
+	both := Floor{
+		Tip: larger(mine.Tip, theirs.Tip), Price: larger(mine.Price, theirs.Price),
+		Guess: larger(mine.Guess, theirs.Guess),
+	}
+	switch both {
+	case mine:
+	case theirs:
+		f.floor, f.at = others.floor, at
+	default:
+		f.floor, f.at = both, now
+	}
+	if typedAt := now.Add(-r.TypeAge); r.Typed && (!f.typed || typedAt.After(f.typedAt)) {
+		f.typed, f.typedAt = true, typedAt
+	}
 }
 
 func (f *Floors) floorAt(now time.Time) Floor {

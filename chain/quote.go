@@ -91,6 +91,14 @@ func (c *Client) Fees(ctx context.Context, r txn.FeeRequest) (txn.Fees, txn.Outc
 	return c.o.Fees.Reoffer(r, facts)
 }
 
+// PoolRules returns the rules of the chain's pools, learned from refusals.
+func (c *Client) PoolRules() txn.PoolRules { return c.floors.Rules(c.o.Clock.Now()) }
+
+// RecallPoolRules adds rules that another client learned, with fees up to the configured cap.
+func (c *Client) RecallPoolRules(rules txn.PoolRules) {
+	c.floors.Recall(c.o.Clock.Now(), rules, c.o.Fees.MaxFee)
+}
+
 // Gas returns the simulated gas of a draft with the margin. Other outcomes than ACCEPTED are those
 // of Quote.
 func (c *Client) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {

@@ -306,6 +306,7 @@ func (a *actor) load(ctx context.Context) error {
 	a.compare(&ledger)
 	a.forget()
 	a.track, a.chain = tracker, a.e.chains[ledger.Submitter.Chain]
+	a.chain.RecallPoolRules(ledger.PoolRules)
 	a.name(ledger.Submitter.Name)
 	for i := range ledger.Open {
 		tx := &ledger.Open[i]

@@ -94,6 +94,7 @@ type Engine struct {
 	router   *router
 	auditor  *auditor
 	metrics  metrics
+	rules    poolRules
 	moves    *sampler // of the log about transactions
 	owners   *sampler // of the log about owners
 }

@@ -252,6 +252,7 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 		// broadcasts the same bytes.
 		return txn.Change{}, ctx.Err()
 	}
+	a.saveRules(calls, answer.Class)
 	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastOutcome != "")
 	if a.log.Enabled(ctx, slog.LevelDebug) {
 		a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome",

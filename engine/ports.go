@@ -35,6 +35,10 @@ type OwnerChain interface {
 	// Quote. After a refusal of the newest attempt they are fees, or of a type, that the nodes may
 	// accept. As with Quote, a refusal is an outcome.
 	Fees(ctx context.Context, r txn.FeeRequest) (txn.Fees, txn.Outcome)
+	// PoolRules returns the rules of the chain's pools, learned from refusals. RecallPoolRules adds
+	// rules that another process, or an earlier one, learned. Both return at once.
+	PoolRules() txn.PoolRules
+	RecallPoolRules(rules txn.PoolRules)
 	// Gas estimates the gas of a draft by simulation, with the configured margin. As with Quote, a
 	// refusal is an outcome.
 	Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome)

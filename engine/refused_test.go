@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -50,6 +51,14 @@ func (c *pickyChain) start() {
 	c.node = c.startNode("a", func(o *Options) { o.Chains[0].Chain = c.chain })
 }
 
+// restart replaces the node by one that knows only the ledger.
+func (c *pickyChain) restart() {
+	c.t.Helper()
+	c.node.stop()
+	c.chain.ForgetPoolRules()
+	c.start()
+}
+
 // confirm queues a transfer and returns it once it is confirmed, with its attempts.
 func (c *pickyChain) confirm(i int, request string) (store.TxInfo, []txn.Attempt) {
 	c.t.Helper()
@@ -85,6 +94,7 @@ func TestLegacyPool(t *testing.T) {
 	if old, price := attempts[0].Fees, attempts[1].Fees.Cap; !price.Gt(&old.Cap) {
 		t.Errorf("gas price %s after %+v", price.Dec(), old)
 	}
+	c.restart()
 	for i := range 2 { // of both accounts, now that the type is known
 		tx, attempts = c.confirm(i, "next")
 		if limit := gwei(3); tx.State != txn.Confirmed || len(attempts) != 1 ||
@@ -116,6 +126,13 @@ func TestLegacyPool_Cancel(t *testing.T) {
 		store.Ask{Kind: txn.CommandCancel, Tx: &id}); err != nil {
 		t.Fatal(err)
 	}
+	c.eventually("cancelled", func() error {
+		tx, err := c.admin.Tx(context.Background(), id)
+		if err == nil && !tx.CancelRequested {
+			err = errors.New("not yet")
+		}
+		return err
+	})
 	c.chain.Intercept(nil)
 	tx, attempts := c.finish(id)
 	last := attempts[len(attempts)-1]
@@ -157,8 +174,11 @@ func TestTipFloor(t *testing.T) {
 					t.Error("it was STUCK")
 				}
 			}
-			if tx, attempts = c.confirm(1, "next"); len(attempts) != 1 {
-				t.Errorf("the next one has %d attempts", len(attempts))
+			c.restart()
+			for i := range 2 {
+				if _, attempts = c.confirm(i, "next"); len(attempts) != 1 {
+					t.Errorf("the next one of account %d has %d attempts", i, len(attempts))
+				}
 			}
 		})
 	}

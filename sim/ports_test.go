@@ -130,6 +130,10 @@ func (p chainPort) Fees(ctx context.Context, r txn.FeeRequest) (txn.Fees, txn.Ou
 	return p.c.Fees(ctx, r)
 }
 
+func (p chainPort) PoolRules() txn.PoolRules { return p.c.PoolRules() }
+
+func (p chainPort) RecallPoolRules(rules txn.PoolRules) { p.c.RecallPoolRules(rules) }
+
 func (p chainPort) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
 	ctx, err := p.ask(ctx, chaintest.MethodGas, p.n.w.submitterAt(draft.From), nil)
 	if err != nil {

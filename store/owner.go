@@ -56,6 +56,9 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 	if l.FailedOver, err = q.FailedOver(ctx, int32(id)); err != nil {
 		return l, err
 	}
+	if l.PoolRules, err = poolRules(ctx, q, id); err != nil {
+		return l, err
+	}
 	switch c, err := q.Cursor(ctx, int32(id)); {
 	case err == nil:
 		l.Cursor = toCursor(&c.NextNonce, &c.InitNonce, &c.Protections, c.ProtectReason,

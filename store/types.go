@@ -217,6 +217,7 @@ type Ledger struct {
 	Open      []txn.Tx // with a nonce and not final, lowest nonce first, with their attempts
 	// the database failed over since the account was last compared with the chain
 	FailedOver bool
+	PoolRules  txn.PoolRules // of the chain's nodes
 }
 
 // Inbox holds the writes of other nodes for a submitter.

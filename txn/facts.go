@@ -159,6 +159,17 @@ type Outcome struct {
 	ChainCap bool
 }
 
+// PoolRules are the requirements of a chain's nodes, learned from refusals. Fees are per unit of
+// gas. Zero fields are unknown.
+type PoolRules struct {
+	MinTip     Wei           // of the tip, and of a gas price
+	MinPrice   Wei           // of the fee cap, and of a gas price
+	GuessedTip Wei           // a tip above one that was refused without a number
+	FeesAge    time.Duration // since the refusal that changed these fees
+	Typed      bool          // transactions of another type than legacy were refused
+	TypeAge    time.Duration // since the last time
+}
+
 // Draft is a transaction before it has a nonce.
 type Draft struct {
 	From    Address

@@ -203,16 +203,16 @@ func replacement(v *View, tx *Tx) *Replace {
 		s := replace(v, tx, Cancel, 0)
 		s.NewestInvalid = true
 		return s
+	case tx.LastOutcome != "" && !unexamined(tx.LastOutcome) &&
+		tx.LastOutcome != InsufficientFunds && v.Policy.Bump != nil &&
+		v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()) && hadChance(v, tx, last):
+		return replace(v, tx, Bump, 0)
 	case refusedType(tx, last), refusedPrice(v, tx, last):
 		s := replace(v, tx, Bump, 0)
 		if s.Kind != Cancel { // these are still the fees of a first attempt
 			s.Limit = s.lowestLimit(v, v.Policy.MaxFee)
 		}
 		return s
-	case tx.LastOutcome != "" && !unexamined(tx.LastOutcome) &&
-		tx.LastOutcome != InsufficientFunds && v.Policy.Bump != nil &&
-		v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()) && hadChance(v, tx, last):
-		return replace(v, tx, Bump, 0)
 	}
 	return nil
 }

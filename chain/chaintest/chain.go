@@ -101,7 +101,7 @@ type Chain struct {
 	blocks    []*block // canonical, by number
 	all       map[txn.Hash]*block
 	baseFee   *txn.Wei          // of the next block; nil on a legacy chain
-	floors    chain.Floors      // learned from the pool's rejections, as by chain.Client
+	floors    *chain.Floors     // learned from the pool's rejections, as by chain.Client
 	tags      map[string]uint64 // heights set by SetTags
 	salt      uint64            // distinguishes the blocks of a fork from those they replace
 	received  []Received
@@ -141,6 +141,7 @@ func New(o Options) *Chain {
 		o: o, signer: o.Senders,
 		state:    newState(),
 		pool:     newPool(),
+		floors:   new(chain.Floors),
 		all:      map[txn.Hash]*block{},
 		watchers: map[chan struct{}]struct{}{},
 	}

@@ -250,6 +250,13 @@ func (c *Chain) ForgetPool() {
 	c.pool = newPool()
 }
 
+// ForgetPoolRules drops the rules learned from refusals, as a client that starts again does.
+func (c *Chain) ForgetPoolRules() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.floors = new(chain.Floors)
+}
+
 // SetExtraGas adds gas to every transaction, as rollups do for data availability.
 func (c *Chain) SetExtraGas(gas uint64) {
 	c.mu.Lock()

@@ -264,6 +264,20 @@ func (c *Chain) Fees(ctx context.Context, r txn.FeeRequest) (txn.Fees, txn.Outco
 	return c.o.Fees.Reoffer(r, m)
 }
 
+// PoolRules returns the rules learned from the pool's refusals.
+func (c *Chain) PoolRules() txn.PoolRules {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.floors.Rules(c.now())
+}
+
+// RecallPoolRules adds rules learned before.
+func (c *Chain) RecallPoolRules(rules txn.PoolRules) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.floors.Recall(c.now(), rules, c.o.Fees.MaxFee)
+}
+
 // Gas simulates the draft on the newest state, by the rules of chain.Client.
 func (c *Chain) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
 	f, err := c.enter(ctx, Call{Method: MethodGas, Address: draft.From, Draft: draft})

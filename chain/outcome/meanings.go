@@ -23,7 +23,8 @@ const (
 	nextEndpoint = "not counted as a broadcast; tries the next endpoint and backs off from this one"
 	rebroadcast  = "rebroadcasts the same bytes, with a growing delay"
 	replace      = rebroadcast +
-		", or signs a replacement with higher fees (cancels always, others with gas_bump.enabled)"
+		", or signs a replacement with higher fees (cancels, and transactions that no node has " +
+		"accepted, always; others with gas_bump.enabled)"
 )
 
 // Meanings returns the meaning of every class, in the order of txn.Classes.
@@ -162,9 +163,11 @@ const rulesIntroduction = "" +
 	"words about the transaction itself. `fencepost explain-rpc-error` prints the rule that " +
 	"matched.\n\n" +
 	"Over HTTP and WebSocket:\n\n" +
-	"- With an HTTP status of 500 or above, UNAVAILABLE, INVALID, WRONG_CHAIN and REVERTED " +
-	"become\n" +
-	"  AMBIGUOUS for a broadcast. A failed server cannot know the state of the bytes.\n" +
+	"- With an HTTP status of 500 or above, UNAVAILABLE, INVALID, TX_TYPE_NOT_SUPPORTED, " +
+	"WRONG_CHAIN\n" +
+	"  and REVERTED become AMBIGUOUS for a broadcast. A failed server cannot know the state of " +
+	"the\n" +
+	"  bytes.\n" +
 	"- An error next to the hash of the bytes is AMBIGUOUS as well.\n" +
 	"- An error that is null is ignored.\n\n" +
 	"| | class | kind of text |\n|---|---|---|\n"

@@ -571,7 +571,8 @@ func gasBumpFields() []field[GasBump] {
 		value("enabled", yesNo(), "false",
 			"Enables automatic fee bumping. If false, callers and operators can still request "+
 				"a bump, and cancel transactions are still bumped, because one that is not may "+
-				"never be included.",
+				"never be included. A transaction whose fees every node refused is replaced in "+
+				"any case, up to fees.max_fee_cap_gwei.",
 			func(g *GasBump) *bool { return &g.Enabled }),
 		value("multiplier", number(1.1, 10), "1.125",
 			"Minimum factor applied to both fees of the last attempt that a node accepted. "+
@@ -611,7 +612,8 @@ func feeFields() []field[Fees] {
 			func(f *Fees) *float64 { return &f.FastPercentile }),
 		value("min_tip_gwei", gwei("0.000000001"), "0.001",
 			"The lowest tip that is offered. If the chain's nodes require more, the node "+
-				"learns the value from the first rejection that states it, up to max_fee_cap_gwei.",
+				"learns a higher tip from their refusals, up to max_fee_cap_gwei, and the ledger "+
+				"remembers it.",
 			func(f *Fees) *uint256.Int { return &f.MinTip }),
 		value("min_price_gwei", gwei("0"), "0",
 			"The lowest fee cap or gas price that is offered, for chains with a minimum price.",

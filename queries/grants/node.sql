@@ -12,7 +12,8 @@ GRANT UPDATE (system_id, database_oid, timeline, timeline_before, timeline_xid)
 GRANT SELECT, INSERT ON $schema.chain, $schema.nonce_gap, $schema.tx_event, $schema.tx_label
     TO $role;
 GRANT SELECT, INSERT, UPDATE
-    ON $schema.submitter, $schema.submitter_lease, $schema.submitter_nonce_cursor,
+    ON $schema.chain_pool_rules, $schema.submitter, $schema.submitter_lease,
+       $schema.submitter_nonce_cursor,
        $schema.managed_tx, $schema.submitter_command
     TO $role;
 GRANT SELECT, INSERT, UPDATE, DELETE ON $schema.node TO $role;

@@ -5,7 +5,8 @@ REVOKE ALL ON ALL SEQUENCES IN SCHEMA $schema FROM $role;
 REVOKE ALL ON SCHEMA $schema FROM $role;
 GRANT USAGE ON SCHEMA $schema TO $role;
 GRANT SELECT
-    ON $schema.goose_db_version, $schema.ledger, $schema.chain, $schema.nonce_gap,
-       $schema.tx_event, $schema.tx_label, $schema.submitter, $schema.submitter_lease,
+    ON $schema.goose_db_version, $schema.ledger, $schema.chain, $schema.chain_pool_rules,
+       $schema.nonce_gap, $schema.tx_event, $schema.tx_label,
+       $schema.submitter, $schema.submitter_lease,
        $schema.submitter_nonce_cursor, $schema.managed_tx, $schema.submitter_command, $schema.node
     TO $role;

@@ -109,3 +109,26 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
    AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
  ORDER BY s.name
  LIMIT @max_rows::INT;
+
+-- SavePoolRules records the requirements of a chain's nodes, learned from refusals. Ages are in
+-- seconds before now; type_age is NULL if no type was refused.
+-- name: SavePoolRules :exec
+INSERT INTO chain_pool_rules (chain_id, min_tip, min_price, guessed_tip, fees_at, typed_at)
+VALUES (@chain_id, CAST(@min_tip::TEXT AS NUMERIC), CAST(@min_price::TEXT AS NUMERIC),
+        CAST(@guessed_tip::TEXT AS NUMERIC),
+        clock_timestamp() - make_interval(secs => @fees_age::FLOAT8),
+        clock_timestamp() - make_interval(secs => sqlc.narg(type_age)::FLOAT8))
+ON CONFLICT (chain_id) DO UPDATE
+   SET min_tip = EXCLUDED.min_tip, min_price = EXCLUDED.min_price,
+       guessed_tip = EXCLUDED.guessed_tip, fees_at = EXCLUDED.fees_at,
+       typed_at = greatest(EXCLUDED.typed_at, chain_pool_rules.typed_at);
+
+-- PoolRules reads the record of SavePoolRules for the chain of a submitter.
+-- name: PoolRules :one
+SELECT r.min_tip, r.min_price, r.guessed_tip, (r.typed_at IS NOT NULL)::BOOLEAN AS typed,
+       greatest(0, extract(EPOCH FROM clock_timestamp() - r.fees_at) * 1000)::BIGINT AS fees_age_ms,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - r.typed_at) * 1000),
+                0)::BIGINT AS type_age_ms
+  FROM chain_pool_rules r
+  JOIN submitter s ON s.chain_id = r.chain_id
+ WHERE s.submitter_id = @submitter_id;

@@ -17,6 +17,15 @@ type Chain struct {
 	CreatedAt   time.Time
 }
 
+type ChainPoolRule struct {
+	ChainID    int64
+	MinTip     string
+	MinPrice   string
+	GuessedTip string
+	FeesAt     time.Time
+	TypedAt    *time.Time
+}
+
 type GooseDbVersion struct {
 	ID        int32
 	VersionID int64

@@ -41,6 +41,40 @@ func (q *Queries) NamesOf(ctx context.Context, submitterIds []int32) ([]NamesOfR
 	return items, nil
 }
 
+const poolRules = `-- name: PoolRules :one
+SELECT r.min_tip, r.min_price, r.guessed_tip, (r.typed_at IS NOT NULL)::BOOLEAN AS typed,
+       greatest(0, extract(EPOCH FROM clock_timestamp() - r.fees_at) * 1000)::BIGINT AS fees_age_ms,
+       coalesce(greatest(0, extract(EPOCH FROM clock_timestamp() - r.typed_at) * 1000),
+                0)::BIGINT AS type_age_ms
+  FROM chain_pool_rules r
+  JOIN submitter s ON s.chain_id = r.chain_id
+ WHERE s.submitter_id = $1
+`
+
+type PoolRulesRow struct {
+	MinTip     string
+	MinPrice   string
+	GuessedTip string
+	Typed      bool
+	FeesAgeMs  int64
+	TypeAgeMs  int64
+}
+
+// PoolRules reads the record of SavePoolRules for the chain of a submitter.
+func (q *Queries) PoolRules(ctx context.Context, submitterID int32) (PoolRulesRow, error) {
+	row := q.db.QueryRow(ctx, poolRules, submitterID)
+	var i PoolRulesRow
+	err := row.Scan(
+		&i.MinTip,
+		&i.MinPrice,
+		&i.GuessedTip,
+		&i.Typed,
+		&i.FeesAgeMs,
+		&i.TypeAgeMs,
+	)
+	return i, err
+}
+
 const registerChain = `-- name: RegisterChain :one
 
 WITH added AS (
@@ -111,6 +145,41 @@ func (q *Queries) RegisterSubmitter(ctx context.Context, arg RegisterSubmitterPa
 	var submitter_id int32
 	err := row.Scan(&submitter_id)
 	return submitter_id, err
+}
+
+const savePoolRules = `-- name: SavePoolRules :exec
+INSERT INTO chain_pool_rules (chain_id, min_tip, min_price, guessed_tip, fees_at, typed_at)
+VALUES ($1, CAST($2::TEXT AS NUMERIC), CAST($3::TEXT AS NUMERIC),
+        CAST($4::TEXT AS NUMERIC),
+        clock_timestamp() - make_interval(secs => $5::FLOAT8),
+        clock_timestamp() - make_interval(secs => $6::FLOAT8))
+ON CONFLICT (chain_id) DO UPDATE
+   SET min_tip = EXCLUDED.min_tip, min_price = EXCLUDED.min_price,
+       guessed_tip = EXCLUDED.guessed_tip, fees_at = EXCLUDED.fees_at,
+       typed_at = greatest(EXCLUDED.typed_at, chain_pool_rules.typed_at)
+`
+
+type SavePoolRulesParams struct {
+	ChainID    int64
+	MinTip     string
+	MinPrice   string
+	GuessedTip string
+	FeesAge    float64
+	TypeAge    *float64
+}
+
+// SavePoolRules records the requirements of a chain's nodes, learned from refusals. Ages are in
+// seconds before now; type_age is NULL if no type was refused.
+func (q *Queries) SavePoolRules(ctx context.Context, arg SavePoolRulesParams) error {
+	_, err := q.db.Exec(ctx, savePoolRules,
+		arg.ChainID,
+		arg.MinTip,
+		arg.MinPrice,
+		arg.GuessedTip,
+		arg.FeesAge,
+		arg.TypeAge,
+	)
+	return err
 }
 
 const setPolicies = `-- name: SetPolicies :execrows
