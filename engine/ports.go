@@ -55,6 +55,14 @@ type StuckPolicy interface {
 	Decide(ctx context.Context, c txn.StuckCase) (txn.StuckAction, error)
 }
 
+// MempoolInspector diagnoses a transaction that is in no block, before it is rebroadcast: it looks
+// for the attempts of one nonce where an owner's own node would not. The result is a hint, on which
+// nothing rests. It must return before ctx ends.
+type MempoolInspector interface {
+	Inspect(ctx context.Context, chain txn.ChainID, address txn.Address, nonce txn.Nonce,
+		hashes []txn.Hash) (txn.Diagnosis, error)
+}
+
 // Signer signs for the accounts of one key holder. The result is verified: sender, chain, nonce,
 // recipient, value, data and fees are as requested.
 //

@@ -56,7 +56,7 @@ func (n *node) openKeys(ctx context.Context) error {
 	return err
 }
 
-// assemble makes the parts in the order of cmd/internal/node.
+// assemble makes the parts in the order of internal/node.
 func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 	n.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	name := n.cfg.Name + "/" + uuid.NewString()

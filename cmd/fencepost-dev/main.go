@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/chain/devchain"
-	"github.com/fencepost/fencepost/cmd/internal/node"
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/node"
 	"github.com/fencepost/fencepost/internal/pgembed"
 	"github.com/fencepost/fencepost/internal/run"
 )
@@ -86,7 +86,7 @@ func start(ctx context.Context, o options) error {
 
 func serve(ctx context.Context, o options, dir string, cfg *config.Config, postgres *pgembed.Server,
 	chain *devchain.Chain, log *slog.Logger) error {
-	n, err := node.New(ctx, cfg, "dev", log)
+	n, err := node.New(ctx, cfg, "dev", log, node.Extras{})
 	if err != nil {
 		return err
 	}

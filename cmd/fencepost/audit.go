@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fencepost/fencepost/audit"
-	"github.com/fencepost/fencepost/cmd/internal/node"
+	"github.com/fencepost/fencepost/internal/node"
 	"github.com/fencepost/fencepost/internal/telemetry"
 	"github.com/fencepost/fencepost/store"
 )

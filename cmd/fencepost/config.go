@@ -7,16 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fencepost/fencepost/cmd/internal/node"
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/node"
 	"github.com/fencepost/fencepost/internal/telemetry"
 )
 
 // configVariable names the configuration file for commands without --config.
 const configVariable = config.Prefix + "CONFIG"
-
-// foreignVariables have the prefix of the configuration but are not keys.
-var foreignVariables = []string{configVariable, serverVariable, tokenVariable}
 
 // configFlags are common to the commands that need the configuration.
 type configFlags struct {
@@ -52,7 +49,7 @@ func (p *program) source(c *cobra.Command, f configFlags) (config.Source, error)
 		File:    f.file,
 		Environ: p.environ,
 		Set:     f.set,
-		Ignore:  foreignVariables,
+		Ignore:  config.ForeignVariables,
 	}, nil
 }
 

@@ -122,7 +122,7 @@ func madeMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	made := map[string]bool{}
 	instrument := regexp.MustCompile(`\b(\w*)\(\s*"(fencepost[._][a-z._]+)"`)
-	for _, text := range productSources(t, "audit", "chain", "cmd/internal", "engine", "server",
+	for _, text := range productSources(t, "audit", "chain", "internal/node", "engine", "server",
 		"sign", "store") {
 		for _, match := range instrument.FindAllStringSubmatch(text, -1) {
 			name := strings.ReplaceAll(match[2], ".", "_")

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fencepost/fencepost/cmd/internal/node"
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/node"
 	"github.com/fencepost/fencepost/store"
 )
 

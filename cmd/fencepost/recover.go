@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/fencepost/fencepost/cmd/internal/node"
+	"github.com/fencepost/fencepost/internal/node"
 	"github.com/fencepost/fencepost/store"
 )
 

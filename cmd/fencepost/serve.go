@@ -7,8 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fencepost/fencepost/cmd/internal/node"
-	"github.com/fencepost/fencepost/internal/telemetry"
+	"github.com/fencepost/fencepost/node"
 )
 
 func (p *program) serveCommand() *cobra.Command {
@@ -29,22 +28,20 @@ certificates and tokens, which also happens automatically when the files change.
 		Example: "  fencepost migrate up --config fencepost.yaml\n  fencepost serve --config " +
 			"fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := p.loadConfig(c, f)
-			if err != nil {
-				return err
-			}
-			log, err := telemetry.NewLogger(p.err, cfg.Log.Level, cfg.Log.Format)
+			source, err := p.source(c, f)
 			if err != nil {
 				return err
 			}
 			hangups := make(chan os.Signal, 1)
 			signal.Notify(hangups, syscall.SIGHUP)
 			defer signal.Stop(hangups)
-			n, err := node.New(c.Context(), cfg, thisBuild().Version, log)
+			n, err := node.New(c.Context(),
+				node.Source{File: source.File, Environ: source.Environ, Set: source.Set},
+				node.WithLogOutput(p.err), node.WithVersion(thisBuild().Version),
+				node.WithReload(hangups))
 			if err != nil {
 				return err
 			}
-			n.ReloadOn(hangups)
 			return n.Run(c.Context())
 		},
 	}

@@ -11,6 +11,7 @@
 //   - Every folder may import internal, which imports only itself. Its packages dbtest and arch are
 //     for tests: they may import store. Only folders that may import everything, and packages whose
 //     name ends in "test", import them.
+//   - internal/node, which assembles a node of all parts, is a part of node.
 //   - queries, the SQL and its migrations, is a part of store. (Go itself seals store/internal.)
 //   - A folder without a row, such as examples, may import everything, and may only be imported by
 //     folders that may import everything.
@@ -172,6 +173,10 @@ func (r Rules) folder(pkg string) Folder {
 		return Folder(path.Join(top, language))
 	case "queries":
 		return "store"
+	case "internal":
+		if rest == "node" {
+			return "node"
+		}
 	}
 	return Folder(top)
 }

@@ -22,6 +22,9 @@ const (
 	maxURLFileSize = 4 << 10
 )
 
+// ForeignVariables have the prefix of the configuration but are no keys: the commands use them.
+var ForeignVariables = []string{Prefix + "CONFIG", Prefix + "SERVER", Prefix + "TOKEN_FILE"}
+
 // Source lists the inputs of a configuration.
 type Source struct {
 	File    string   // path of the YAML file; empty: none

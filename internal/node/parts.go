@@ -20,7 +20,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-func openSigners(ctx context.Context, cfg *config.Config, log *slog.Logger) (*sign.Book, error) {
+func openSigners(ctx context.Context, cfg *config.Config, log *slog.Logger,
+	more ...sign.Entry) (*sign.Book, error) {
 	entries := make([]sign.Entry, 0, len(cfg.Signers))
 	for _, s := range cfg.Signers {
 		keys, err := openKeys(ctx, s, log)
@@ -29,7 +30,7 @@ func openSigners(ctx context.Context, cfg *config.Config, log *slog.Logger) (*si
 		}
 		entries = append(entries, sign.Entry{Name: s.Name, Holder: keys, Timeout: s.Timeout})
 	}
-	return sign.NewBook(entries...)
+	return sign.NewBook(append(entries, more...)...)
 }
 
 func openKeys(ctx context.Context, s config.Signer, log *slog.Logger) (*sign.KeyStore, error) {
@@ -155,13 +156,15 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 		PollInterval: n.cfg.Queue.PollInterval,
 		Mode:         engine.Mode(n.cfg.Lease.Mode), ProgressTimeout: n.cfg.Lease.ProgressTimeout,
 		AuditInterval: n.cfg.Audit.Interval,
+		Stuck:         n.extras.Stuck,
 	}
 	if n.cfg.Audit.Interval == 0 {
 		o.AuditInterval = engine.NoAudit
 	}
 	for i, c := range n.cfg.Chains {
 		o.Chains = append(o.Chains, engine.ChainOptions{
-			Name: c.Name, Chain: n.chains[i], PollInterval: c.PollInterval, Policy: policy(c),
+			Name: c.Name, Chain: n.extras.chain(n.chains[i]), PollInterval: c.PollInterval,
+			Policy:   n.extras.policy(c),
 			FinalTag: c.Finality.Block(),
 		})
 	}

@@ -42,15 +42,18 @@ type Node struct {
 	reload   <-chan os.Signal // requests a reload of the credential files
 	listener net.Listener
 	ops      net.Listener
+	extras   Extras
 	// settled is closed once the configured submitters are registered, or this is delayed.
 	settled chan struct{}
 }
 
 // New makes a node. It binds the ports, opens the keys and checks the identity of the chains. An
 // unavailable chain or database is not an error; one other than configured is.
-func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (*Node, error) {
+func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger,
+	extras Extras) (*Node, error) {
 	name := cfg.Node.Name + "/" + uuid.NewString() // not configurable: a restart is another owner
-	n := &Node{cfg: cfg, log: log.With("node_id", name), plain: log, settled: make(chan struct{})}
+	n := &Node{cfg: cfg, log: log.With("node_id", name), plain: log, extras: extras,
+		settled: make(chan struct{})}
 	if err := n.assemble(ctx, name, version); err != nil {
 		n.close()
 		return nil, err
@@ -74,7 +77,7 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	}
 	n.ops = listenOps(n.ops)
 	n.log.Info("opening key stores", "signers", len(n.cfg.Signers))
-	if n.book, err = openSigners(ctx, n.cfg, n.log); err != nil {
+	if n.book, err = openSigners(ctx, n.cfg, n.log, n.extras.Signers...); err != nil {
 		return err
 	}
 	if err = checkKeys(ctx, n.cfg, n.book); err != nil {
@@ -99,6 +102,9 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 // ReloadOn makes the node reload certificates and tokens on each signal. It must be called before
 // Run.
 func (n *Node) ReloadOn(signals <-chan os.Signal) { n.reload = signals }
+
+// Addr is the address of the API.
+func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 
 // Run serves until ctx ends. It returns when all has stopped in order: the API first, then the
 // owners of submitters, then the rest.
