@@ -30,7 +30,7 @@ func TestEstimate_EndpointFails_TriesNext(t *testing.T) {
 	var (
 		crashed = estimatesFail("the method handler crashed")
 		invalid = estimatesFail("json: cannot unmarshal: invalid sender")
-		tooMuch = estimatesFail("gas limit exceeds block gas limit")
+		tooMuch = estimatesFail("max initcode size exceeded")
 		poor    = estimatesFail("insufficient funds for transfer")
 		reverts = estimatesFail("execution reverted")
 		limited = estimatesFail("rate limited")
@@ -130,11 +130,11 @@ func TestEstimate_ValueAboveBalance_IncludesGas(t *testing.T) {
 		atLeast bool
 	}{
 		"a transfer": {txn.Payload{}, "insufficient funds for transfer", value +
-			31_500*price, true},
+			21_000*price, true},
 		"a node that counts": {
 			txn.Payload{},
 			"insufficient funds for transfer: have 7 want 5000000",
-			value + 31_500*price,
+			value + 21_000*price,
 			true,
 		},
 		"a node that has more": {
@@ -180,5 +180,87 @@ func TestEstimate_ValueAboveBalance_IncludesGas(t *testing.T) {
 					o.Want.Dec(), c.want, o.Short.Dec(), o.AtLeast)
 			}
 		})
+	}
+}
+
+// An estimate that fails for want of gas judges a draft only by a gas limit of its own, and only if
+// the node estimates more without that limit.
+func TestQuirk_EstimateLacksGas_NotFinal(t *testing.T) {
+	t.Parallel()
+	const floor = "insufficient gas for floor data gas cost: gas 21000, minimum needed 40000"
+	for name, c := range map[string]struct {
+		own, needs, most uint64 // needs 0: every estimate fails
+		want             txn.Class
+		ourCap           bool
+		asked            int
+	}{
+		"no limit":               {0, 0, 0, txn.Ambiguous, false, 1},
+		"a limit, nothing known": {50_000, 0, 0, txn.Ambiguous, false, 2},
+		"a sufficient limit":     {50_000, 40_000, 0, txn.Ambiguous, false, 2},
+		"a limit that is too low": {
+			30_000, 40_000, 0, txn.Invalid, false, 2,
+		},
+		"a limit that is a little too low": {
+			39_999, 40_000, 0, txn.Invalid, false, 2,
+		},
+		"a limit below the minimum of any chain": {
+			20_000, 0, 0, txn.Invalid, false, 1,
+		},
+		"a limit above the block's": {
+			40_000_000, 40_000, 0, txn.Invalid, false, 2,
+		},
+		"a limit above the configured maximum": {
+			50_000, 40_000, 45_000, txn.Invalid, true, 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			n.set(func(n *fakeNode) {
+				n.baseFee = (*hexutil.Big)(common.Big1)
+				n.balance = (*hexutil.Big)(hexutil.MustDecodeBig("0xffffffffffffff"))
+				n.estimate = func(args map[string]any) (hexutil.Uint64, error) {
+					if args["gas"] == nil && c.needs > 0 {
+						return hexutil.Uint64(c.needs), nil
+					}
+					return 0, coded{code: -32000, msg: floor}
+				}
+			})
+			r := dial(t, func(o *Options) { o.Fees.MaxGas = c.most }, n.url())
+			r.mustHead(t)
+			_, o := r.Quote(t.Context(), txn.Draft{
+				Payload: txn.Payload{To: &txn.Address{1}, GasLimit: c.own},
+			})
+			if o.Class != c.want || o.GasCap != c.ourCap {
+				t.Errorf("%+v, want %s", o, c.want)
+			}
+			if got := n.called("eth_estimateGas"); got != c.asked {
+				t.Errorf("%d estimates, want %d", got, c.asked)
+			}
+		})
+	}
+}
+
+// A transfer to an account without code gets exactly the gas that it needs; anything else gets the
+// margin.
+func TestQuote_PlainTransfer_ExactGas(t *testing.T) {
+	t.Parallel()
+	for estimate, want := range map[hexutil.Uint64]uint64{
+		21_000: 21_000, 21_001: 25_202, 20_000: 21_000, 40_000: 48_000,
+	} {
+		n := newNode(t)
+		n.set(func(n *fakeNode) {
+			n.baseFee = (*hexutil.Big)(common.Big1)
+			n.balance = (*hexutil.Big)(hexutil.MustDecodeBig("0xffffffffffffff"))
+			n.estimate = func(map[string]any) (hexutil.Uint64, error) { return estimate, nil }
+		})
+		r := dial(t, nil, n.url())
+		r.mustHead(t)
+		for range 2 { // the second from the cache
+			q, o := r.Quote(t.Context(), txn.Draft{Payload: txn.Payload{To: &txn.Address{1}}})
+			if o.Class != txn.Accepted || q.GasLimit != want {
+				t.Errorf("estimate %d: gas limit %d, want %d (%+v)", estimate, q.GasLimit, want, o)
+			}
+		}
 	}
 }

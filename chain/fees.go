@@ -138,7 +138,7 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 	}
 	quote := txn.Quote{GasLimit: draft.Payload.GasLimit, Fees: fees}
 	if quote.GasLimit == 0 {
-		quote.GasLimit = gasLimit(m.Estimate, m.BlockGas, gasMargin)
+		quote.GasLimit = m.Gas(draft.Payload, gasMargin)
 	}
 	if o := f.checkGas(quote.GasLimit, m); o.Class != txn.Accepted {
 		return txn.Quote{}, o
@@ -156,10 +156,11 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 	return quote, o
 }
 
-// Gas returns the estimate with the margin. An estimate of a plain transfer needs no margin,
-// because it does not depend on the state.
-func (m Market) Gas(margin float64) uint64 {
-	if m.Estimate <= outcome.TxGas {
+// Gas returns the estimate of a payload with the margin. A transfer that runs no code needs none:
+// its gas does not depend on the state. If the recipient gets code before the block (EIP-7702), the
+// transfer may run out of gas: it is then final as reverted, and its value stays with the sender.
+func (m Market) Gas(p txn.Payload, margin float64) uint64 {
+	if p.To != nil && len(p.Data) == 0 && m.Estimate <= outcome.TxGas {
 		return outcome.TxGas
 	}
 	return gasLimit(m.Estimate, m.BlockGas, margin)
@@ -185,26 +186,30 @@ func (f FeeOptions) checkGas(gas uint64, m Market) txn.Outcome {
 	blockGas := m.BlockGas
 	switch {
 	case gas < m.Estimate/100*leastPercent, gas < outcome.TxGas && m.Estimate >= outcome.TxGas:
-		return txn.Outcome{
-			Class: txn.Invalid,
-			Detail: fmt.Sprintf(
-				"gas limit %d is below the estimate %d; raise or omit it", gas,
-				m.Estimate),
-		}
-	case f.MaxGas > 0 && gas > f.MaxGas:
-		return txn.Outcome{
-			Class: txn.Invalid,
-			Detail: fmt.Sprintf(
-				"gas limit %d is above the chain's transaction limit %d", gas,
-				f.MaxGas),
-		}
+		return belowEstimate(gas, m.Estimate)
 	case blockGas > 0 && gas > blockGas:
 		return txn.Outcome{
 			Class:  txn.Invalid,
 			Detail: fmt.Sprintf("gas limit %d is above the block gas limit %d", gas, blockGas),
 		}
+	case f.MaxGas > 0 && gas > f.MaxGas:
+		return txn.Outcome{
+			Class: txn.Invalid,
+			Detail: fmt.Sprintf(
+				"gas limit %d is above the configured maximum of %d (gas.max_limit of the "+
+					"chain); lower it, or raise the maximum", gas, f.MaxGas),
+			GasCap: true,
+		}
 	}
 	return txn.Outcome{Class: txn.Accepted}
+}
+
+func belowEstimate(gas, estimate uint64) txn.Outcome {
+	return txn.Outcome{
+		Class: txn.Invalid,
+		Detail: fmt.Sprintf(
+			"gas limit %d is below the estimate %d; raise or omit it", gas, estimate),
+	}
 }
 
 // Offer returns fees by the newest block: EIP-1559 fees if it has a base fee and the nodes are not

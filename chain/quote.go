@@ -107,7 +107,7 @@ func (c *Client) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome)
 	if o.Class != txn.Accepted {
 		return 0, o
 	}
-	return facts.Gas(c.o.GasMargin), o
+	return facts.Gas(draft.Payload, c.o.GasMargin), o
 }
 
 // market returns the market of one endpoint as numbers.
@@ -139,7 +139,7 @@ func (c *Client) ask(ctx context.Context, what string, q marketQuery) (market, t
 			last = e.faultOf(err, nil)
 			return err
 		}
-		if m.refused != nil && !votes.settle(c.asEstimate(m.refused)) {
+		if m.refused != nil && !votes.settle(c.judgeDraft(ctx, client, q, &m)) {
 			return m.refused
 		}
 		return nil
@@ -176,7 +176,8 @@ func (c *Client) withGas(o txn.Outcome, draft txn.Draft, m market) txn.Outcome {
 	}
 	gas := draft.Payload.GasLimit
 	if gas == 0 {
-		gas = gasLimit(intrinsicGas(draft.Payload), facts.BlockGas, c.o.GasMargin)
+		facts.Estimate = intrinsicGas(draft.Payload)
+		gas = facts.Gas(draft.Payload, c.o.GasMargin)
 	}
 	need, ok := cost(gas, fees, draft.Payload.Value)
 	if !ok || !facts.Balance.Lt(&need) || o.Want != nil && o.Want.Gt(&need) {
@@ -221,7 +222,7 @@ func (s *estimateVotes) settle(o txn.Outcome) bool {
 // asEstimate is the outcome of a failed estimate, with the decoded reason of a revert.
 //
 // REVERTED and INVALID are permanent for this state of the chain: the same draft fails again. All
-// others are temporary.
+// others are temporary. A node that lacks gas for the estimate is AMBIGUOUS.
 func (c *Client) asEstimate(f *fault) txn.Outcome {
 	o := f.outcome()
 	o.Class = outcome.ForEstimate(o, f.data)
@@ -230,6 +231,34 @@ func (c *Client) asEstimate(f *fault) txn.Outcome {
 	}
 	if reason, known := c.o.Errors.Reason(outcome.ReturnData(f.data)); known {
 		o.Detail = reason
+	}
+	return o
+}
+
+// judgeDraft is asEstimate for the draft of a query. If its own gas limit may be the reason, the
+// gas is estimated without it: a limit that is too low is then a fault of the draft.
+func (c *Client) judgeDraft(ctx context.Context, client *jsonrpc.Client, q marketQuery,
+	m *market) txn.Outcome {
+	o := c.asEstimate(m.refused)
+	own := q.draft.Payload.GasLimit
+	if own == 0 || !outcome.AboutGas(m.refused.outcome(), m.refused.data) {
+		return o
+	}
+	if fits := OwnGasFits(q.draft.Payload); fits.Class != txn.Accepted {
+		return fits
+	}
+	unlimited := *q.draft
+	unlimited.Payload.GasLimit = 0
+	var estimate quantity
+	if client.Call(ctx, &estimate, "eth_estimateGas", callArgs(unlimited)) != nil {
+		return o
+	}
+	facts := Market{Estimate: uint64(estimate), BlockGas: uint64(m.head.GasLimit)}
+	if judged := c.o.Fees.checkGas(own, facts); judged.Class != txn.Accepted {
+		return judged
+	}
+	if own < facts.Estimate {
+		return belowEstimate(own, facts.Estimate)
 	}
 	return o
 }

@@ -155,7 +155,7 @@ func TestQuoteCache_SimulationRejected_ReasonKept(t *testing.T) {
 	quote(txn.Accepted)
 	for want, words := range map[txn.Class]error{
 		txn.ExecutionReverted: coded{code: 3, msg: "execution reverted: nope"},
-		txn.Invalid:           coded{code: -32000, msg: "intrinsic gas too low"},
+		txn.Invalid:           coded{code: -32000, msg: "max initcode size exceeded"},
 		txn.InsufficientFunds: coded{code: -32000, msg: "insufficient funds for transfer"},
 		txn.RateLimited:       coded{code: -32005, msg: "rate limited, try again in 3s"},
 	} {

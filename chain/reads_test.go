@@ -423,7 +423,7 @@ func TestQuote(t *testing.T) {
 		},
 		"too much gas": {
 			node:   refuse(coded{code: -32000, msg: "gas required exceeds allowance (30000000)"}),
-			class:  txn.Invalid,
+			class:  txn.Ambiguous,
 			detail: "allowance",
 		},
 		"nonce talk": {

@@ -92,7 +92,7 @@ func TestPrepare_EveryNodeRejects_NoNonce(t *testing.T) {
 		"more gas than a block": {func(p *txn.Payload) { p.GasLimit = 100_000_000 },
 			txn.ReasonInvalid},
 		"more gas than a transaction may use": {func(p *txn.Payload) { p.GasLimit = 20_000_000 },
-			txn.ReasonInvalid},
+			txn.ReasonGasCap},
 		"the largest gas limit": {func(p *txn.Payload) { p.GasLimit = 1<<63 - 1 },
 			txn.ReasonInvalid},
 		"too little gas": {func(p *txn.Payload) { p.GasLimit = 100 },

@@ -211,6 +211,8 @@ func Prepared(v *View, s Prepare, p *Preparation) Change {
 	case p.Outcome.Class == ExecutionReverted:
 		return countRefusal(v, s.Tx, ReasonPrepareReverted,
 			"the transaction would revert: "+p.Outcome.Detail)
+	case p.Outcome.Class == Invalid && p.Outcome.GasCap:
+		return countRefusal(v, s.Tx, ReasonGasCap, p.Outcome.Detail)
 	case p.Outcome.Class == Invalid:
 		return countRefusal(v, s.Tx, ReasonInvalid,
 			"the transaction is invalid: "+p.Outcome.Detail)
@@ -229,6 +231,10 @@ func Prepared(v *View, s Prepare, p *Preparation) Change {
 				p.Outcome)+"; it proceeds once the account is funded",
 			0,
 		)
+	case p.Outcome.Class == Ambiguous:
+		return backOff(v, s.Tx, ReasonNoEstimate,
+			"no node estimated its gas; it is estimated again: "+p.Outcome.Detail,
+			p.Outcome.RetryAfter)
 	case p.Outcome.Class != Accepted:
 		return backOff(v, s.Tx, ReasonChainUnavailable,
 			"no quote from the chain ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail,
@@ -342,8 +348,12 @@ func countRefusal(v *View, tx *Tx, reason, message string) Change {
 // responses that do not judge the draft: they neither count as a refusal nor reset the count, so
 // that a node that fails every second time does not prolong the wait for ever.
 var (
-	countedRefusals = map[string]bool{ReasonPrepareReverted: true, ReasonInvalid: true}
-	inconclusive    = map[string]bool{ReasonChainUnavailable: true, ReasonChainBehind: true}
+	countedRefusals = map[string]bool{
+		ReasonPrepareReverted: true, ReasonInvalid: true, ReasonGasCap: true,
+	}
+	inconclusive = map[string]bool{
+		ReasonChainUnavailable: true, ReasonChainBehind: true, ReasonNoEstimate: true,
+	}
 )
 
 // waitInconclusive delays a refused draft as if a few calls in a row had failed. Its reason stays,

@@ -219,7 +219,10 @@ func TestPrepared_Failure_TakesNoNonce(t *testing.T) {
 		"no chain": {Preparation{Outcome: Outcome{Class: Unavailable}}, false,
 			ReasonChainUnavailable},
 		"unclear": {Preparation{Outcome: Outcome{Class: Ambiguous}}, false,
-			ReasonChainUnavailable},
+			ReasonNoEstimate},
+		"above the configured maximum": {
+			Preparation{Outcome: Outcome{Class: Invalid, GasCap: true, Detail: "above"}},
+			false, ReasonGasCap},
 		// the first refusal
 		"invalid": {Preparation{Outcome: Outcome{Class: Invalid}}, false, ReasonInvalid},
 		"fees too high": {Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}}, false,

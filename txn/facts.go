@@ -157,6 +157,8 @@ type Outcome struct {
 
 	// FEE_CAP_BELOW_BASE_FEE: the chain's configured cap is too low, not the requester's
 	ChainCap bool
+	// INVALID: the gas limit is above the configured maximum, which is not the chain's
+	GasCap bool
 }
 
 // PoolRules are the requirements of a chain's nodes, learned from refusals. Fees are per unit of

@@ -130,13 +130,16 @@ type Event struct {
 
 // Reasons of failures and waits.
 const (
-	ReasonReverted          = "REVERTED"            // included and reverted
-	ReasonPrepareReverted   = "WOULD_REVERT"        // a simulation reverted
-	ReasonInvalid           = "INVALID_TRANSACTION" // the bytes can never be included
+	ReasonReverted        = "REVERTED"            // included and reverted
+	ReasonPrepareReverted = "WOULD_REVERT"        // a simulation reverted
+	ReasonInvalid         = "INVALID_TRANSACTION" // the bytes can never be included
+	// the gas limit exceeds gas.max_limit of the configuration
+	ReasonGasCap            = "GAS_LIMIT_ABOVE_MAXIMUM"
 	ReasonSignerKeyMissing  = "SIGNER_KEY_NOT_FOUND"
 	ReasonSignerUnavailable = "SIGNER_UNAVAILABLE"
 	ReasonSignerFault       = "SIGNER_FAULT" // the signer returned a different transaction
 	ReasonChainUnavailable  = "CHAIN_UNAVAILABLE"
+	ReasonNoEstimate        = "ESTIMATE_FAILED" // no node estimates its gas, or says why not
 	ReasonInsufficientFunds = "INSUFFICIENT_FUNDS"
 	ReasonStartNonce        = "START_NONCE_MISMATCH"
 	ReasonNotQuiescent      = "ACCOUNT_NOT_QUIESCENT"

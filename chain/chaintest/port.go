@@ -295,7 +295,7 @@ func (c *Chain) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) 
 	}
 	m := c.market(draft.Speed)
 	m.Estimate = estimate
-	return m.Gas(c.o.GasMargin), txn.Outcome{Class: txn.Accepted}
+	return m.Gas(draft.Payload, c.o.GasMargin), txn.Outcome{Class: txn.Accepted}
 }
 
 func (c *Chain) market(speed txn.Speed) chain.Market {
@@ -383,7 +383,10 @@ func (c *Chain) estimate(draft txn.Draft) (uint64, *txn.Outcome) {
 	case err != nil:
 		return 0, refusal(outcome.Response{Code: 3, Message: "execution reverted: " + err.Error()})
 	case p.GasLimit > 0 && p.GasLimit < gas:
-		return 0, refusal(outcome.Response{Code: -32000, Message: "gas required exceeds allowance"})
+		return 0, &txn.Outcome{
+			Class:  txn.Invalid,
+			Detail: fmt.Sprintf("gas limit %d is below the estimate %d", p.GasLimit, gas),
+		}
 	}
 	return gas, nil
 }

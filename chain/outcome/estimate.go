@@ -21,8 +21,22 @@ func ForEstimate(o txn.Outcome, data any) txn.Class {
 		return txn.Invalid
 	case o.Class == txn.Invalid && cannotAfford(o.Detail):
 		return txn.InsufficientFunds
+	case AboutGas(o, data):
+		return txn.Ambiguous
 	}
 	return o.Class
+}
+
+// AboutGas reports whether a response to a gas estimate says no more than that its gas limit did
+// not suffice, or was too high. The limit is the node's own unless the draft has one: some nodes
+// try limits below the minimum of the calldata (EIP-7623), and each has its own limit for calls.
+func AboutGas(o txn.Outcome, data any) bool {
+	if o.Class != txn.Invalid || cannotAfford(o.Detail) {
+		return false
+	}
+	text := normalize(Response{Message: o.Detail, Data: data}.text())
+	_, ok := gasRule.read(text)
+	return ok
 }
 
 // isRevert reports whether data is the return data of Solidity's require, revert or assert.

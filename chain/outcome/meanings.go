@@ -106,7 +106,7 @@ func Meanings() []Meaning {
 			"cancels the nonce and fails. Bytes that a pool may hold are treated as AMBIGUOUS, " +
 				"and become STUCK after the same number of broadcasts. A cancel transaction " +
 				"estimates its gas again. Before a nonce is allocated: fails once the chain " +
-				"reports it at several blocks",
+				"reports it at several blocks; an estimate that lacks gas is AMBIGUOUS",
 		},
 		{
 			txn.ExecutionReverted,

@@ -24,35 +24,38 @@ var bytesRules = []rule{
 		`\bchain ?id intrinsic\b`,
 	),
 
-	newRule(
-		txn.Invalid,
-		"the gas limit is below the minimum of any execution, or above the limit of any block",
-		`\bintrinsic\b`,
-		`\bgas (limit |amount )?(is )?too (low|high|large|big|small|much)\b`,
-		`\bfloor data gas\b`,
-		`\bgas floor\b`,
-		`\binsufficient gas\b`,
-		`\bnot enough (\S+ )?gas\b`,
-		`\bfield cannot be less than\b`,
-		`\b(exceeds?|exceeded|above|beyond|greater than|higher than|over|larger than|`+
-			`more than) `+fewWords+`(gas ?limit|gas cap|limit cap|gas allowance|maximum gas)\b`,
-		`\bgas ?limit `+fewWords+`(exceed|too high|too large|beyond|greater|higher|above|over|`+
-			`reached)`,
-		`\bsupplied gas is beyond\b`,
-		`\bgas (cap |limit )?exceeded\b`,
-		`\bgas required exceeds\b`,
-		`\bgas `+fewWords+`exceed(s|ed) (the )?(maximum|max|block|cap)\b`,
-		`\bout of gas\b`,
-		`\bcost exceeds current gas limit\b`,
-		`\bcounters\b`,
-		`\b(basic|minimal|minimum) (gas )?cost is above\b`,
-		`\bline count `+fewWords+`above the limit\b`,
-	).
-		// zkEVM nodes put the field before the word: "nonce intrinsic error" is not about gas.
-		except(`\bper gas (is )?too low\b`,
-			`\benough (\S+ )?gas (left )?in (the |this |current )*(block|pool)\b`,
-			`\b(nonce|balance|chain ?id) intrinsic\b`),
+	gasRule,
 }
+
+// gasRule matches texts about the gas limit.
+var gasRule = newRule(
+	txn.Invalid,
+	"the gas limit is below the minimum of any execution, or above the limit of any block",
+	`\bintrinsic\b`,
+	`\bgas (limit |amount )?(is )?too (low|high|large|big|small|much)\b`,
+	`\bfloor data gas\b`,
+	`\bgas floor\b`,
+	`\binsufficient gas\b`,
+	`\bnot enough (\S+ )?gas\b`,
+	`\bfield cannot be less than\b`,
+	`\b(exceeds?|exceeded|above|beyond|greater than|higher than|over|larger than|`+
+		`more than) `+fewWords+`(gas ?limit|gas cap|limit cap|gas allowance|maximum gas)\b`,
+	`\bgas ?limit `+fewWords+`(exceed|too high|too large|beyond|greater|higher|above|over|`+
+		`reached)`,
+	`\bsupplied gas is beyond\b`,
+	`\bgas (cap |limit )?exceeded\b`,
+	`\bgas required exceeds\b`,
+	`\bgas `+fewWords+`exceed(s|ed) (the )?(maximum|max|block|cap)\b`,
+	`\bout of gas\b`,
+	`\bcost exceeds current gas limit\b`,
+	`\bcounters\b`,
+	`\b(basic|minimal|minimum) (gas )?cost is above\b`,
+	`\bline count `+fewWords+`above the limit\b`,
+).
+	// zkEVM nodes put the field before the word: "nonce intrinsic error" is not about gas.
+	except(`\bper gas (is )?too low\b`,
+		`\benough (\S+ )?gas (left )?in (the |this |current )*(block|pool)\b`,
+		`\b(nonce|balance|chain ?id) intrinsic\b`)
 
 // sizeRules follow priceRules: they classify bytes that no pool of the chain takes.
 var sizeRules = []rule{

@@ -551,12 +551,13 @@ func chainFields() []field[Chain] {
 			"The gas limits of transactions.",
 			func(c *Chain) *Gas { return &c.Gas },
 			value("margin", number(1, 10), "1.2",
-				"Factor applied to gas estimates. A gas limit from the caller is used unchanged.",
+				"Factor applied to gas estimates. A gas limit from the caller is used unchanged. "+
+					"A plain transfer that runs no code gets exactly 21000.",
 				func(g *Gas) *float64 { return &g.Margin }),
 			value("max_limit", whole(0, 1<<40), "16777216",
-				"The most gas that the chain's pools accept for one transaction (EIP-7825). A "+
-					"transaction above it fails before it takes a nonce. 0: only the block's "+
-					"limit applies.",
+				"The most gas of one transaction; the default is the limit of EIP-7825. A "+
+					"transaction above it fails before it takes a nonce, with the reason "+
+					"GAS_LIMIT_ABOVE_MAXIMUM. 0: only the block's limit applies.",
 				func(g *Gas) *int { return &g.MaxLimit }),
 		),
 		files("abi_files",
