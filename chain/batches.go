@@ -59,6 +59,9 @@ func refusesBatch(err error) bool {
 	if errors.As(err, &refused) {
 		return outcome.RefusesBatch(responseOf(refused))
 	}
+	if noID := (*jsonrpc.NoIDError)(nil); errors.As(err, &noID) {
+		return outcome.RefusesBatch(responseOf(noID.Err))
+	}
 	var status *jsonrpc.HTTPError
 	if !errors.As(err, &status) {
 		return false

@@ -151,6 +151,18 @@ func (e *endpoint) faultOf(err error, n *callInfo) *fault {
 	if errors.As(err, &status) {
 		return httpFault(status, n.hint(), e.secrets)
 	}
+	var noID *jsonrpc.NoIDError
+	if errors.As(err, &noID) { // another call may be meant: only its wait counts
+		said := refusal(noID.Err, 0, e.secrets)
+		f = &fault{
+			class: txn.Unavailable, detail: noID.Error() + ": " + said.detail,
+			retryAfter: said.retryAfter,
+		}
+		if n != nil && n.mayHaveLeft.Load() {
+			f.class = txn.Ambiguous
+		}
+		return f
+	}
 	f = &fault{
 		class:  txn.Unavailable,
 		detail: describe(err),

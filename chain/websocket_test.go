@@ -156,3 +156,17 @@ func TestWebSocket_RejectedHandshake_ReportsStatus(t *testing.T) {
 		t.Errorf("described as %q", got)
 	}
 }
+
+// An error that does not name its call may be that of another: nothing is known about the bytes.
+func TestWebSocket_ErrorWithoutID_NotAttributed(t *testing.T) {
+	t.Parallel()
+	r := dial(t, nil, newNode(t).wsURL())
+	err := &jsonrpc.NoIDError{Err: &jsonrpc.Error{Code: -32000, Message: "nonce too low"}}
+	for sent, want := range map[bool]txn.Class{true: txn.Ambiguous, false: txn.Unavailable} {
+		var n callInfo
+		n.mayHaveLeft.Store(sent)
+		if f := r.endpoints[0].faultOf(err, &n); f.class != want || f.answered {
+			t.Errorf("sent %v: %+v, want %s", sent, f, want)
+		}
+	}
+}

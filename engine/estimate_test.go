@@ -16,9 +16,10 @@ import (
 func TestQuirk_EstimateLacksGas_Confirmed(t *testing.T) {
 	t.Parallel()
 	for name, words := range map[string]string{
-		"allowance":      "gas required exceeds allowance (30000000)",
-		"intrinsic gas":  "intrinsic gas too low: gas 20000, minimum needed 21000",
-		"calldata floor": "insufficient gas for floor data gas cost: gas 21000, minimum needed 40000",
+		"allowance":     "gas required exceeds allowance (30000000)",
+		"intrinsic gas": "intrinsic gas too low: gas 20000, minimum needed 21000",
+		"calldata floor": "insufficient gas for floor data gas cost: gas 21000, minimum needed " +
+			"40000",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

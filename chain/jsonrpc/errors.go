@@ -37,6 +37,12 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("response larger than %d bytes", e.Limit)
 }
 
+// NoIDError is an error response over a WebSocket that does not name its call, while several
+// calls may be meant. Every call that waits fails with it, since one of them gets no response.
+type NoIDError struct{ Err *Error }
+
+func (e *NoIDError) Error() string { return "error response without the id of its call" }
+
 // HTTPError is a response with an HTTP status other than 2xx.
 type HTTPError struct {
 	Code   int

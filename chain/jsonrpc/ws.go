@@ -46,6 +46,8 @@ type wsTransport struct {
 	waiting map[string]*pending // by the id of each call
 	notify  map[string]func()   // by subscription
 	reason  error               // why the connection ended; nil while it lives
+	// a call was given up: an error without an id may be the response to it
+	givenUp bool
 }
 
 // pending is a request whose responses are awaited.
@@ -156,6 +158,9 @@ func (t *wsTransport) roundTrip(ctx context.Context, r *request) ([]response, er
 	case <-p.done:
 		return p.found, p.err
 	case <-ctx.Done():
+		t.mu.Lock()
+		t.givenUp = true
+		t.mu.Unlock()
 		return nil, ctx.Err()
 	}
 }
@@ -262,6 +267,12 @@ func (t *wsTransport) maxKept() int64 {
 func (t *wsTransport) resolve(found []response, alone bool) {
 	p := t.requestOf(found)
 	if p == nil {
+		for i := range found {
+			if found[i].id == "" {
+				t.failWaiting(&NoIDError{found[i].err})
+				return
+			}
+		}
 		return
 	}
 	switch {
@@ -279,7 +290,7 @@ func (t *wsTransport) resolve(found []response, alone bool) {
 }
 
 // requestOf finds the request by the ids of its responses. An error without an id belongs to the
-// only request that waits, if there is just one.
+// only request that waits, if there was no other.
 func (t *wsTransport) requestOf(found []response) *pending {
 	for i := range found {
 		if p := t.waiting[found[i].id]; p != nil {
@@ -288,7 +299,7 @@ func (t *wsTransport) requestOf(found []response) *pending {
 	}
 	var only *pending
 	for _, p := range t.waiting {
-		if only != nil && only != p {
+		if only != nil && only != p || t.givenUp {
 			return nil
 		}
 		only = p
@@ -331,19 +342,24 @@ func (t *wsTransport) fail(reason error) {
 	t.end.Do(func() {
 		t.mu.Lock()
 		t.reason = ErrClosed
-		for _, p := range t.waiting {
-			if p.err == nil {
-				p.err = reason
-				close(p.done)
-			}
-		}
-		clear(t.waiting)
+		t.failWaiting(reason)
 		t.mu.Unlock()
 		close(t.over)
 		frame := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
 		_ = t.conn.WriteControl(websocket.CloseMessage, frame, t.clock.Now().Add(closeTimeout))
 		_ = t.conn.Close()
 	})
+}
+
+// failWaiting ends every request that waits. The caller holds t.mu.
+func (t *wsTransport) failWaiting(reason error) {
+	for _, p := range t.waiting {
+		if p.err == nil {
+			p.err = reason
+			close(p.done)
+		}
+	}
+	clear(t.waiting)
 }
 
 // Subscription is a subscription over a WebSocket. It ends with its connection.
