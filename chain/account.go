@@ -122,32 +122,35 @@ const minPendingFailures = 2
 // transactions in the pool are not seen.
 func (e *endpoint) readCounts(ctx context.Context, client *jsonrpc.Client, elems []jsonrpc.Call,
 	pending int) error {
+	before := e.pendingFailures.Load()
 	if err := e.batch(ctx, client, elems); err != nil {
 		return err
 	}
-	refused := false
 	for i := range elems {
-		switch {
-		case elems[i].Error == nil:
-		case i == pending && e.lacksPending(elems[i].Error):
-			refused = true
-		default:
+		lacks := i == pending && e.lacksPending(elems[i].Error, before)
+		if elems[i].Error != nil && !lacks {
 			return elems[i].Error
 		}
-	}
-	if !refused {
-		e.pendingFailures.Store(0)
 	}
 	return nil
 }
 
-// lacksPending reports whether an error is the last of several in a row that refuse the tag.
-func (e *endpoint) lacksPending(err error) bool {
+// lacksPending records the result of a call with the tag, and reports whether the endpoint refuses
+// it for the last of several times in a row. before is pendingFailures at the start of the call:
+// calls that fail together count once.
+func (e *endpoint) lacksPending(err error, before int64) bool {
+	if err == nil {
+		e.pendingFailures.Store(0)
+		return false
+	}
 	f := e.faultOf(err, nil)
 	if !f.answered || f.class == txn.RateLimited {
 		return false
 	}
-	failures := e.pendingFailures.Add(1)
+	failures := before + 1
+	if !e.pendingFailures.CompareAndSwap(before, failures) {
+		return before >= minPendingFailures
+	}
 	if failures == minPendingFailures {
 		e.o.Logger.Warn("RPC endpoint does not serve the tag pending; latest used instead",
 			"chain", e.o.Name, "endpoint", e.label, "reason", f.detail)

@@ -60,7 +60,7 @@ type endpoint struct {
 	dials           atomic.Uint64 // connections opened so far
 	unproven        atomic.Bool   // it does not serve block 0
 	blockGas        atomic.Uint64 // gas limit of a recent block; 0 if unknown
-	pendingFailures atomic.Int64  // consecutive, of reads with the tag pending
+	pendingFailures atomic.Int64  // consecutive refusals of the tag pending
 	byHashOnly      atomic.Bool   // it does not serve all receipts of a block at once
 	sends           sendBackoff
 	outbox          outbox

@@ -39,10 +39,11 @@ func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonc
 				},
 			)
 		}
+		before := e.pendingFailures.Load()
 		if err := e.batch(ctx, client, elems); err != nil {
 			return err
 		}
-		if elems[1].Error != nil && e.lacksPending(elems[1].Error) {
+		if e.lacksPending(elems[1].Error, before) {
 			elems[1].Error, next = nil, latest
 		}
 		var err error

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -62,6 +63,56 @@ func TestQuirk_PendingRefused_LatestUsed(t *testing.T) {
 				t.Errorf("served again: %+v, %v", a, err)
 			}
 		})
+	}
+}
+
+// A refusal of the tag that several calls meet together counts once, and a success between two
+// refusals ends the count.
+func TestQuirk_PendingRefused_PassingFaultNotCounted(t *testing.T) {
+	t.Parallel()
+	n := batchNode(t)
+	var together sync.WaitGroup
+	refuse := func(wait bool) {
+		n.set(func(n *fakeNode) {
+			n.count = func(tag string) (hexutil.Uint64, error) {
+				if tag != "pending" {
+					return 7, nil
+				}
+				if wait {
+					together.Done()
+					together.Wait()
+				}
+				return 0, coded{code: -32000, msg: "pending state is not available"}
+			}
+		})
+	}
+	serve := func() {
+		count := func(string) (hexutil.Uint64, error) { return 7, nil }
+		n.set(func(n *fakeNode) { n.count = count })
+	}
+	r := dial(t, nil, n.url())
+	r.mustHead(t)
+	together.Add(2)
+	refuse(true)
+	errs := make(chan error)
+	for i := range 2 {
+		go func() {
+			_, err := r.Account(t.Context(), txn.Address{byte(i)}, 2)
+			errs <- err
+		}()
+	}
+	for range 2 {
+		if err := <-errs; !errors.Is(err, txn.ErrUnavailable) {
+			t.Errorf("refused together: error %v, want ErrUnavailable", err)
+		}
+	}
+	serve()
+	if _, err := r.Pooled(t.Context(), txn.Address{1}, 7, []txn.Hash{{1}}); err != nil {
+		t.Fatal(err)
+	}
+	refuse(false)
+	if _, err := r.Account(t.Context(), txn.Address{1}, 2); !errors.Is(err, txn.ErrUnavailable) {
+		t.Errorf("refused after a success: error %v, want ErrUnavailable", err)
 	}
 }
 
