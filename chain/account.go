@@ -8,7 +8,6 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
-	"github.com/holiman/uint256"
 )
 
 // accountTries limits how often the account is read again because the head moved meanwhile.
@@ -100,16 +99,13 @@ func (e *endpoint) accountAt(ctx context.Context, client *jsonrpc.Client, addres
 	if err != nil {
 		return txn.Account{}, err
 	}
-	funds, overflow := uint256.FromBig(balance.ToInt())
-	if overflow {
-		return txn.Account{}, fmt.Errorf("%w: a balance above 2^256-1", errMalformed)
-	}
 	if elems[2].Error != nil {
 		pending = latest
 	}
 	return txn.Account{
 		Latest: txn.Nonce(latest), Pending: txn.Nonce(pending), Settled: txn.Nonce(settled),
-		Head: block.Number, HeadHash: block.Hash, HasCode: len(code) > 0, BalanceAt: *funds,
+		Head: block.Number, HeadHash: block.Hash, HasCode: len(code) > 0,
+		BalanceAt: txn.Wei(balance),
 	}, nil
 }
 

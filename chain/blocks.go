@@ -8,7 +8,6 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
-	"github.com/holiman/uint256"
 )
 
 // errMalformed is a response that contradicts its request or lacks a required part.
@@ -17,35 +16,28 @@ var errMalformed = errors.New("malformed response")
 // header is the part of a block that is read. The hash is the node's: chains with additional header
 // fields hash other bytes than the library.
 type header struct {
-	Number   *bigQuantity `json:"number"`
+	Number   *quantity    `json:"number"`
 	Hash     txn.Hash     `json:"hash"`
 	Parent   txn.Hash     `json:"parentHash"`
 	Time     quantity     `json:"timestamp"`
-	BaseFee  *bigQuantity `json:"baseFeePerGas"`
+	BaseFee  *feeQuantity `json:"baseFeePerGas"`
 	GasLimit quantity     `json:"gasLimit"`
 	Txs      hashList     `json:"transactions"`
 }
 
 // block checks the fields that are needed to link and to compare the header.
 func (h *header) block() (*txn.Block, error) {
-	if h.Number == nil || !h.Number.ToInt().IsUint64() || h.Hash == (txn.Hash{}) {
+	if h.Number == nil || h.Hash == (txn.Hash{}) {
 		return nil, fmt.Errorf("%w: a block without number or hash", errMalformed)
 	}
-	b := &txn.Block{
-		Number: h.Number.ToInt().Uint64(),
-		Hash:   h.Hash,
-		Parent: h.Parent,
-		Time:   uint64(h.Time),
-		Txs:    h.Txs,
-	}
-	if h.BaseFee != nil {
-		fee, overflow := uint256.FromBig(h.BaseFee.ToInt())
-		if overflow {
-			return nil, fmt.Errorf("%w: a base fee above 2^256-1", errMalformed)
-		}
-		b.BaseFee = fee
-	}
-	return b, nil
+	return &txn.Block{
+		Number:  uint64(*h.Number),
+		Hash:    h.Hash,
+		Parent:  h.Parent,
+		Time:    uint64(h.Time),
+		BaseFee: h.BaseFee.wei(),
+		Txs:     h.Txs,
+	}, nil
 }
 
 // headBlock returns the newest block of this endpoint.

@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
+	"github.com/holiman/uint256"
 )
 
 // consumerReach is how many blocks below the head are searched. Nodes other than archives keep the
@@ -138,9 +139,9 @@ func (s nonceSearch) at(ctx context.Context, heights ...uint64) ([]usage, error)
 func (s nonceSearch) consumer(ctx context.Context, number uint64) (*txn.Consumer, error) {
 	sent := sentTx{address: s.address, nonce: s.nonce}
 	block := &struct {
-		Number *bigQuantity `json:"number"`
-		Hash   txn.Hash     `json:"hash"`
-		Txs    *sentTx      `json:"transactions"`
+		Number *quantity `json:"number"`
+		Hash   txn.Hash  `json:"hash"`
+		Txs    *sentTx   `json:"transactions"`
 	}{Txs: &sent}
 	if err := s.client.Call(
 		ctx,
@@ -154,8 +155,7 @@ func (s nonceSearch) consumer(ctx context.Context, number uint64) (*txn.Consumer
 	switch {
 	case block == nil:
 		return nil, nil // the block left the chain meanwhile
-	case block.Number == nil || !block.Number.ToInt().IsUint64() ||
-		block.Number.ToInt().Uint64() != number || block.Hash == (txn.Hash{}):
+	case block.Number == nil || uint64(*block.Number) != number || block.Hash == (txn.Hash{}):
 		return nil, fmt.Errorf("%w: not the requested block", errMalformed)
 	}
 	return &txn.Consumer{Block: number, BlockHash: block.Hash, TxHash: sent.hash}, nil
@@ -173,10 +173,11 @@ func (f *sentTx) UnmarshalJSON(raw []byte) error {
 	type tx struct {
 		Hash  txn.Hash    `json:"hash"`
 		From  txn.Address `json:"from"`
-		Nonce quantity    `json:"nonce"`
+		Nonce bigQuantity `json:"nonce"` // of any sender: a system's may be large
 	}
 	return eachElement(raw, func(t *tx) {
-		if t.From == f.address && txn.Nonce(t.Nonce) == f.nonce {
+		if nonce := (*uint256.Int)(&t.Nonce); t.From == f.address && nonce.IsUint64() &&
+			txn.Nonce(nonce.Uint64()) == f.nonce {
 			f.hash = t.Hash
 		}
 	})

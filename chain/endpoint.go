@@ -480,9 +480,12 @@ func (e *endpoint) updateHealth(f *fault, outage uint64) (end func()) {
 	case f.answered && refusesService(f):
 		return nil // about one method, block or account: neither healthy nor unhealthy
 	}
-	wait := probeDelay(e.failures, f)
-	e.failures++
-	e.outage++
+	var wait time.Duration
+	if !f.partial {
+		wait = probeDelay(e.failures, f)
+		e.failures++
+		e.outage++
+	}
 	now := e.o.Clock.Now()
 	e.retryAt, e.last = now.Add(wait), f
 	if !e.warned && (wait > 0 || now.Sub(e.warnedAt) >= warnInterval) {
@@ -490,8 +493,9 @@ func (e *endpoint) updateHealth(f *fault, outage uint64) (end func()) {
 		e.o.Logger.Warn("RPC endpoint unhealthy", "chain", e.o.Name, "endpoint", e.label,
 			"class", string(f.class), "reason", f.detail, "retry_in", wait)
 	}
-	e.unhealthy, e.mustVerify = true, e.mustVerify || f.class != txn.RateLimited
-	if f.answered || f.status != 0 {
+	e.unhealthy = true
+	e.mustVerify = e.mustVerify || f.class != txn.RateLimited && !f.partial
+	if f.answered || f.status != 0 || f.malformed {
 		return nil
 	}
 	// One late response is no reason to drop the other calls of a WebSocket; several are.

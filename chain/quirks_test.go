@@ -165,8 +165,9 @@ func TestQuantity(t *testing.T) {
 	big256 := strings.Repeat("f", 64)
 	for text, want := range map[string]string{
 		`"0x0"`: "0", `"0x"`: "0", `"0x00"`: "0", `"0x01"`: "1", `"0xFf"`: "255",
-		`"0x000000000000000000ff"`: "255", `"0xffffffffffffffff"`: "18446744073709551615",
-		`"0x10000000000000000"`: "", `"ff"`: "", `""`: "", `7`: "", `"0xg"`: "", `"-0x1"`: "",
+		`"0x000000000000000000ff"`: "255", `"0x7fffffffffffffff"`: "9223372036854775807",
+		`"0x8000000000000000"`: "", `"0x10000000000000000"`: "",
+		`"ff"`: "", `""`: "", `7`: "", `"0xg"`: "", `"-0x1"`: "",
 		`"0x-1"`: "", `"0x+1"`: "", `"0x_1"`: "",
 	} {
 		var got quantity
@@ -176,8 +177,11 @@ func TestQuantity(t *testing.T) {
 		}
 		var all bigQuantity
 		err := json.Unmarshal([]byte(text), &all)
-		if text == `"0x10000000000000000"` {
-			want = "18446744073709551616"
+		if large := map[string]string{
+			`"0x8000000000000000"`:  "9223372036854775808",
+			`"0x10000000000000000"`: "18446744073709551616",
+		}[text]; large != "" {
+			want = large
 		}
 		if (err == nil) != (want != "") || err == nil && all.ToInt().String() != want {
 			t.Errorf("big %s: %v, %v, want %q", text, all.ToInt(), err, want)

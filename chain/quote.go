@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,17 +10,16 @@ import (
 	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
-	"github.com/holiman/uint256"
 )
 
 // market is the response of one batch about fees and the sender's balance.
 type market struct {
 	head     *header
 	history  *feeHistory
-	price    *bigQuantity
+	price    *feeQuantity
 	balance  bigQuantity
 	estimate quantity
-	hint     *bigQuantity
+	hint     *feeQuantity
 
 	from   *endpoint // the endpoint that responded
 	number uint64    // of the head
@@ -29,8 +29,8 @@ type market struct {
 }
 
 type feeHistory struct {
-	BaseFees []*bigQuantity   `json:"baseFeePerGas"`
-	Rewards  [][]*bigQuantity `json:"reward"`
+	BaseFees []*feeQuantity   `json:"baseFeePerGas"`
+	Rewards  [][]*feeQuantity `json:"reward"`
 }
 
 // marketQuery selects the calls of a batch.
@@ -317,6 +317,11 @@ func (e *endpoint) fetchMarket(ctx context.Context, client *jsonrpc.Client, q ma
 			return f // it would serve this later, and a substitute is a worse price
 		}
 	}
+	for i := range elems {
+		if errors.Is(elems[i].Error, errOutOfRange) {
+			return elems[i].Error
+		}
+	}
 	e.blockGas.Store(uint64(m.head.GasLimit))
 	if block, err := m.head.block(); err == nil {
 		m.from, m.number = e, block.Number
@@ -390,18 +395,16 @@ func (m *market) facts() (Market, error) {
 		Estimate: uint64(m.estimate),
 		BlockGas: uint64(m.head.GasLimit),
 	}
-	if facts.Balance.SetFromBig(m.balance.ToInt()) {
-		return Market{}, fmt.Errorf("%w: a balance above 2^256-1", errMalformed)
-	}
+	facts.Balance = txn.Wei(m.balance)
 	if !m.noPrice {
-		facts.GasPrice = fromBig(m.price)
+		facts.GasPrice = m.price.wei()
 	}
-	facts.TipHint = larger(aboveBase(facts.GasPrice, facts.BaseFee), orZero(fromBig(m.hint)))
+	facts.TipHint = larger(aboveBase(facts.GasPrice, facts.BaseFee), orZero(m.hint.wei()))
 	if m.noHistory || len(m.history.BaseFees) == 0 {
 		facts.Tip = aboveBase(facts.GasPrice, facts.BaseFee)
 		return facts, nil
 	}
-	facts.NextBaseFee = fromBig(m.history.BaseFees[len(m.history.BaseFees)-1])
+	facts.NextBaseFee = m.history.BaseFees[len(m.history.BaseFees)-1].wei()
 	facts.Tip = usualTip(m.history.Rewards)
 	return facts, nil
 }
@@ -421,23 +424,14 @@ func orZero(w *txn.Wei) txn.Wei {
 	return *w
 }
 
-// fromBig returns a copy of the value; nil if it is missing.
-func fromBig(b *bigQuantity) *txn.Wei {
-	if b == nil {
-		return nil
-	}
-	w := uint256.Int(*b)
-	return &w
-}
-
 // usualTip returns the median of the tips in the history. Empty blocks report 0 and are skipped.
-func usualTip(rewards [][]*bigQuantity) txn.Wei {
+func usualTip(rewards [][]*feeQuantity) txn.Wei {
 	paid := make([]txn.Wei, 0, len(rewards))
 	for _, block := range rewards {
 		if len(block) == 0 {
 			continue
 		}
-		if tip := fromBig(block[0]); tip != nil && !tip.IsZero() {
+		if tip := block[0].wei(); tip != nil && !tip.IsZero() {
 			paid = append(paid, *tip)
 		}
 	}

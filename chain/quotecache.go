@@ -259,12 +259,12 @@ func (c *Client) hasBalance(ctx context.Context, from txn.Address, need txn.Wei)
 	if err != nil {
 		return false
 	}
-	balance := fromBig(&reported)
-	if balance == nil || balance.Lt(&need) {
+	balance := txn.Wei(reported)
+	if balance.Lt(&need) {
 		c.cache.dropBalance(from) // until it suffices, everything is queried at once
 		return false
 	}
-	c.cache.storeBalance(from, *balance, need, c.o.Clock.Now())
+	c.cache.storeBalance(from, balance, need, c.o.Clock.Now())
 	return true
 }
 

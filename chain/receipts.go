@@ -1,14 +1,15 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
-	"github.com/holiman/uint256"
 )
 
 // receipt is a node's receipt. Block number and hash are null for a pending transaction, if a node
@@ -16,14 +17,14 @@ import (
 type receipt struct {
 	TxHash      txn.Hash     `json:"transactionHash"`
 	BlockHash   *txn.Hash    `json:"blockHash"`
-	BlockNumber *bigQuantity `json:"blockNumber"`
-	Status      *bigQuantity `json:"status"`
+	BlockNumber *quantity    `json:"blockNumber"`
+	Status      *quantity    `json:"status"`
 	GasUsed     quantity     `json:"gasUsed"`
-	GasPrice    *bigQuantity `json:"effectiveGasPrice"`
+	GasPrice    *feeQuantity `json:"effectiveGasPrice"`
 	// Nothing rests on these, so nodes that write them otherwise are tolerated.
 	CumulativeGas tolerant[quantity]    `json:"cumulativeGasUsed"`
 	Contract      tolerant[txn.Address] `json:"contractAddress"`
-	Logs          tolerant[uint64]      `json:"logs"` // their number: see skippedFields
+	Logs          tolerant[uint32]      `json:"logs"` // their number: see skippedFields
 }
 
 // tolerant is a value that may be missing, null or malformed.
@@ -71,43 +72,78 @@ func (c *Client) byHash(ctx context.Context, hashes []txn.Hash) []txn.ReceiptRes
 	return answers
 }
 
+// receiptBatch looks up hashes in one batch. Those with an unusable receipt are looked up at the
+// next endpoint too.
 func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
 	answers := make([]txn.ReceiptResult, len(hashes))
+	rest := make([]int, len(hashes)) // indexes without a usable answer
+	for i, hash := range hashes {
+		answers[i].Hash, rest[i] = hash, i
+	}
 	err := c.read(
 		ctx,
 		fmt.Sprintf("read %d receipts", len(hashes)),
 		func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
-			elems, found := make([]jsonrpc.Call, len(hashes)), make([]*receipt, len(hashes))
-			for i, hash := range hashes {
+			elems, found := make([]jsonrpc.Call, len(rest)), make([]*receipt, len(rest))
+			for i, at := range rest {
 				elems[i] = jsonrpc.Call{
 					Method: "eth_getTransactionReceipt",
-					Args:   []any{hash},
+					Args:   []any{hashes[at]},
 					Result: &found[i],
 				}
 			}
 			if err := e.batch(ctx, client, elems); err != nil {
 				return err
 			}
-			for i, hash := range hashes {
-				answers[i] = txn.ReceiptResult{Hash: hash}
-				if elems[i].Error != nil {
-					f := e.faultOf(elems[i].Error, nil)
-					recordLimit(ctx, f)
-					answers[i].Err = fmt.Errorf("chain %q: read receipt %s: %w", c.o.Name, hash, f)
-					continue
-				}
-				answers[i].Receipt, answers[i].Err = found[i].of(hash)
+			if err := batchError(elems); err != nil && !errors.Is(err, errMalformed) {
+				return err
 			}
-			return batchError(elems)
+			var failed []error
+			left := rest[:0:0]
+			for i, at := range rest {
+				a, f := &answers[at], (*fault)(nil)
+				if elems[i].Error == nil {
+					a.Receipt, a.Err = found[i].of(a.Hash)
+				} else {
+					f = e.faultOf(elems[i].Error, nil)
+					recordLimit(ctx, f)
+					a.Err = fmt.Errorf("chain %q: read receipt %s: %w", c.o.Name, a.Hash, f)
+				}
+				if a.Err != nil && (f == nil || !f.answered) {
+					left = append(left, at)
+					failed = append(failed, cmp.Or(elems[i].Error, a.Err))
+				}
+			}
+			rest = left
+			return unusable(failed)
 		},
 	)
 	if err != nil {
-		for i, hash := range hashes {
-			answers[i] = txn.ReceiptResult{Hash: hash, Err: err}
+		for _, at := range rest {
+			answers[at] = txn.ReceiptResult{Hash: hashes[at], Err: err}
 		}
 	}
 	return answers
 }
+
+// unusable returns the fault of a call with these unusable results; nil if there are none. Only a
+// malformed one makes the endpoint unhealthy, and none delays its other calls.
+func unusable(results []error) error {
+	if len(results) == 0 {
+		return nil
+	}
+	for _, err := range results {
+		if errors.Is(err, errMalformed) {
+			return &fault{
+				class: txn.Unavailable, detail: describe(err), malformed: true, partial: true,
+			}
+		}
+	}
+	return &fault{class: txn.Unavailable, detail: describe(results[0]), answered: true}
+}
+
+// errNoStatus is a receipt without a status, which some chains do not have.
+var errNoStatus = errors.New("no status")
 
 // batchError returns an error if no element succeeded: then the endpoint failed, not the hashes.
 func batchError(elems []jsonrpc.Call) error {
@@ -126,31 +162,27 @@ func (r *receipt) of(hash txn.Hash) (*txn.Receipt, error) {
 	}
 	switch {
 	case r.TxHash != hash:
-		return nil, fmt.Errorf("read receipt %s: got the receipt of %s: %w", hash,
-			r.TxHash, txn.ErrUnavailable)
+		return nil, fmt.Errorf("read receipt %s: %w: got the receipt of %s", hash, errMalformed,
+			r.TxHash)
 	case r.Status == nil:
 		return nil, fmt.Errorf(
-			"read receipt %s: no status: %w", hash,
-			txn.ErrUnavailable)
-	case !r.BlockNumber.ToInt().IsUint64():
-		return nil, fmt.Errorf("read receipt %s: block number out of range: %w", hash,
-			txn.ErrUnavailable)
+			"read receipt %s: %w", hash, errNoStatus)
+	case *r.Status > 1:
+		return nil, fmt.Errorf("read receipt %s: %w: status %d", hash, errOutOfRange, *r.Status)
 	}
 	fact := &txn.Receipt{
-		TxHash: hash, BlockNumber: r.BlockNumber.ToInt().Uint64(), BlockHash: *r.BlockHash,
-		Success: r.Status.ToInt().Sign() > 0, GasUsed: uint64(r.GasUsed),
+		TxHash: hash, BlockNumber: uint64(*r.BlockNumber), BlockHash: *r.BlockHash,
+		Success: *r.Status == 1, GasUsed: uint64(r.GasUsed),
 	}
 	if r.Logs.known && r.CumulativeGas.known {
-		fact.More = txn.ReceiptMore{Known: true, Logs: r.Logs.value,
+		fact.More = txn.ReceiptMore{Known: true, Logs: uint64(r.Logs.value),
 			CumulativeGas: uint64(r.CumulativeGas.value)}
 		if r.Contract.known {
 			fact.More.Contract = r.Contract.value
 		}
 	}
 	if r.GasPrice != nil {
-		if price, overflow := uint256.FromBig(r.GasPrice.ToInt()); !overflow {
-			fact.EffectiveGasPrice = *price
-		}
+		fact.EffectiveGasPrice = *r.GasPrice.wei()
 	}
 	return fact, nil
 }

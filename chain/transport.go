@@ -103,6 +103,8 @@ type fault struct {
 	detail     string
 	retryAfter time.Duration
 	late       bool  // timed out, or the caller left: the connection may be fine
+	malformed  bool  // a response came, so the connection is fine
+	partial    bool  // other results of the same call are usable: other endpoints are preferred
 	ours       bool  // a local limit, not a fault of the endpoint
 	answered   bool  // the node itself responded: the endpoint works
 	probe      bool  // of a verification
@@ -167,6 +169,8 @@ func (e *endpoint) faultOf(err error, n *callInfo) *fault {
 		class:  txn.Unavailable,
 		detail: describe(err),
 		late:   errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled),
+
+		malformed: errors.Is(err, errMalformed),
 	}
 	if n != nil && n.mayHaveLeft.Load() {
 		f.class = txn.Ambiguous
@@ -239,7 +243,7 @@ func describe(err error) string {
 		timeout   net.Error
 	)
 	switch {
-	case errors.Is(err, errMalformed):
+	case errors.Is(err, errMalformed), errors.Is(err, errNoStatus):
 		return err.Error() // a fixed text
 	case errors.Is(err, context.Canceled):
 		return "call cancelled"
