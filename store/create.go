@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -125,12 +126,13 @@ func (s *Store) settleCreates(results []Created, jobs []createJob) {
 	}
 }
 
-// begin gives a job its id and its hash.
+// begin gives a job its hash, and its id without the time.
 func (s *Store) begin(job *createJob) (err error) {
 	if !storable(job.intent.Payload.GasLimit) {
 		return fmt.Errorf("store: %s: its gas limit is beyond 2^63-1", job.intent.verb())
 	}
-	if job.id, err = txn.NewTxID(s.clock.Now(), job.intent.Submitter); err != nil {
+	// the database adds its time
+	if job.id, err = txn.NewTxID(time.Unix(0, 0), job.intent.Submitter); err != nil {
 		return fmt.Errorf("store: %s: %w", job.intent.verb(), err)
 	}
 	job.hash = txn.RequestHash(job.intent.Payload, job.intent.Terms)
@@ -188,7 +190,7 @@ func (j *createJob) fail(err error) {
 func (j *createJob) won(r db.InsertTxsRow, submitter string) {
 	*j.info = TxInfo{
 		Tx: txn.Tx{
-			ID: j.id, Submitter: j.intent.Submitter, RequestID: j.intent.RequestID,
+			ID: txn.TxID(r.TxID), Submitter: j.intent.Submitter, RequestID: j.intent.RequestID,
 			RequestHash: j.hash, QueueSeq: r.QueueSeq, Payload: j.intent.Payload,
 			Terms:     j.intent.Terms,
 			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
@@ -211,7 +213,8 @@ func (j *createJob) found(winner TxInfo) {
 		return
 	}
 	*j.info = winner
-	j.created = winner.ID == j.id // its own statement had been carried out when the answer was lost
+	// its own statement had been carried out when the answer was lost
+	j.created = winner.ID.SameButTime(j.id)
 	j.end()
 }
 
@@ -282,13 +285,13 @@ func (s *Store) insertCreates(ctx context.Context, group, reserved []*createJob)
 		failAll(group, describeError(err))
 		return nil
 	}
-	inserted := make(map[txn.TxID]db.InsertTxsRow, len(rows))
+	inserted := make(map[RequestKey]db.InsertTxsRow, len(rows))
 	for _, r := range rows {
-		inserted[txn.TxID(r.TxID)] = r
+		inserted[RequestKey{txn.TxID(r.TxID).Submitter(), r.RequestID}] = r
 	}
 	var left []*createJob
 	for _, job := range group {
-		if row, ok := inserted[job.id]; ok {
+		if row := inserted[job.intent.Key()]; txn.TxID(row.TxID).SameButTime(job.id) {
 			job.won(row, names[job.intent.Submitter])
 			continue
 		}

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/store/internal/db"
@@ -206,7 +204,7 @@ func TestCreateTxs_OneBad_OthersCreated(t *testing.T) {
 		return len(s.creates.waiting) == 20
 	})
 	k.must(session.Commit(k.ctx))
-	if r := <-done; r[0].err != nil || r[0].first || uuid.UUID(r[0].info.ID) != uuid.UUID(plug.id) {
+	if r := <-done; r[0].err != nil || r[0].first || !r[0].info.ID.SameButTime(plug.id) {
 		t.Fatalf("the loser of a race got %+v", r[0])
 	}
 	for i, r := range <-done {

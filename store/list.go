@@ -16,8 +16,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// clockSlack is how far the clock of the node that made an id may be from the database's, for a
-// list of a range of time to look for it there.
+// clockSlack is how far the time of an id may be from the database's, for a list of a range of time
+// to look for it there. Earlier versions took it from the clock of a node.
 const clockSlack = 24 * time.Hour
 
 // endOfTime is after all times that the ledger has.

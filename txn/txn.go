@@ -40,8 +40,7 @@ type (
 // from it, so that a look-up by id reads one place.
 type TxID uuid.UUID
 
-// NewTxID returns an id for a transaction of the submitter. The time orders ids roughly; nothing
-// depends on it.
+// NewTxID returns an id for a transaction of the submitter. The time orders ids in lists.
 func NewTxID(at time.Time, submitter SubmitterID) (TxID, error) {
 	var random [8]byte
 	if _, err := rand.Read(random[:]); err != nil {
@@ -58,6 +57,13 @@ func NewTxID(at time.Time, submitter SubmitterID) (TxID, error) {
 	binary.BigEndian.PutUint64(id[:8], hi)
 	binary.BigEndian.PutUint64(id[8:], lo)
 	return id, nil
+}
+
+// SameButTime reports whether two ids differ in their times at most. Of the ids made for one
+// request, only those made from the same one are.
+func (id TxID) SameButTime(other TxID) bool {
+	const timeBytes = 6
+	return [10]byte(id[timeBytes:]) == [10]byte(other[timeBytes:])
 }
 
 // ParseTxID parses an id from NewTxID and rejects other UUIDs.

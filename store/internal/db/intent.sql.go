@@ -202,10 +202,12 @@ func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) (i
 const insertTxs = `-- name: InsertTxs :many
 
 WITH intent AS MATERIALIZED (
-    -- queue_seq is taken here, because rows are inserted in another order
+    -- queue_seq and the time are taken here, because rows are inserted in another order
     SELECT nextval('queue_seq')             AS queue_seq,
            unnest($1::INT[])    AS submitter_id,
-           unnest($2::UUID[])          AS tx_id,
+           overlay(uuid_send(unnest($2::UUID[])) PLACING substring(int8send(
+               floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT) FROM 3)
+               FROM 1 FOR 6)                AS tx_id,
            unnest($3::TEXT[])     AS request_id,
            unnest($4::BYTEA[]) AS request_hash,
            unnest($5::BYTEA[])   AS to_address, -- empty: contract creation
@@ -228,7 +230,7 @@ WITH intent AS MATERIALIZED (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
                             queue_seq, to_address, value, data, gas_limit,
                             speed, max_fee, not_after, cancel_late, labels, caller)
-    SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash,
+    SELECT i.submitter_id, encode(i.tx_id, 'hex')::UUID, i.request_id, i.request_hash,
            i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
            i.speed, NULLIF(i.max_fee::NUMERIC, 0),
            -- An interval is multiplied by a float, which is not exact to the microsecond in the
@@ -245,8 +247,8 @@ WITH intent AS MATERIALIZED (
      -- two nodes that insert the same keys must not deadlock
      ORDER BY i.submitter_id, i.request_id, i.queue_seq
     ON CONFLICT (submitter_id, request_id) DO NOTHING
-    RETURNING submitter_id, tx_id, queue_seq, version, state, sub_state, executed, reason,
-              last_error, labels, created_at, updated_at
+    RETURNING submitter_id, tx_id, request_id, queue_seq, version, state, sub_state, executed,
+              reason, last_error, labels, created_at, updated_at
 ), labelled AS (
     INSERT INTO tx_label (submitter_id, key, value, tx_id)
     SELECT q.submitter_id, l.key, l.value, q.tx_id
@@ -260,7 +262,7 @@ WITH intent AS MATERIALIZED (
            q.last_error
       FROM queued q
 )
-SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at FROM queued q
+SELECT q.tx_id, q.request_id, q.queue_seq, q.created_at, q.updated_at FROM queued q
 `
 
 type InsertTxsParams struct {
@@ -282,6 +284,7 @@ type InsertTxsParams struct {
 
 type InsertTxsRow struct {
 	TxID      uuid.UUID
+	RequestID string
 	QueueSeq  int64
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -292,7 +295,8 @@ type InsertTxsRow struct {
 // InsertTxs queues many transactions at once, in their order. It inserts nothing for a request_id
 // that is taken, for a paused or protected submitter, or past not_after. The caller finds the
 // reason with a new statement, which sees the winner. Of two with the same key, the first is
-// inserted.
+// inserted. The first 48 bits of each id are replaced with the milliseconds of the database's
+// clock, because lists are in the order of ids, and the clocks of nodes differ.
 func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertTxsRow, error) {
 	rows, err := q.db.Query(ctx, insertTxs,
 		arg.SubmitterIds,
@@ -319,6 +323,7 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 		var i InsertTxsRow
 		if err := rows.Scan(
 			&i.TxID,
+			&i.RequestID,
 			&i.QueueSeq,
 			&i.CreatedAt,
 			&i.UpdatedAt,
