@@ -152,3 +152,29 @@ func TestReceipts_OneOutOfRange_OthersRead(t *testing.T) {
 		}
 	})
 }
+
+// A node without a receipt does not refute one that another node cannot show.
+func TestReceipts_UnusableThenNone_NotAbsent(t *testing.T) {
+	t.Parallel()
+	for name, field := range map[string]string{"no status": "status", "bad gas": "gasUsed"} {
+		has, lacks := honestNode(t), honestNode(t)
+		has.set(func(n *fakeNode) {
+			n.receipt = func(hash common.Hash) (map[string]any, error) {
+				r := receiptOf(hash)
+				if r[field] = "0x8000000000000000"; field == "status" {
+					delete(r, field)
+				}
+				return r, nil
+			}
+		})
+		lacks.set(func(n *fakeNode) { n.receipt = nil })
+		r := dial(t, nil, has.url(), lacks.url())
+		r.mustHead(t)
+		if a := r.Receipts(t.Context(), []txn.Hash{{1}})[0]; a.Err == nil || a.Receipt != nil {
+			t.Errorf("%s: %+v, want an error", name, a)
+		}
+		if lacks.called("eth_getTransactionReceipt") != 1 {
+			t.Errorf("%s: the other endpoint was not asked", name)
+		}
+	}
+}

@@ -101,7 +101,9 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 			var failed []error
 			left := rest[:0:0]
 			for i, at := range rest {
-				a, f := &answers[at], (*fault)(nil)
+				a := &answers[at]
+				var f *fault
+				before := a.Err
 				if elems[i].Error == nil {
 					a.Receipt, a.Err = found[i].of(a.Hash)
 				} else {
@@ -109,12 +111,17 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 					recordLimit(ctx, f)
 					a.Err = fmt.Errorf("chain %q: read receipt %s: %w", c.o.Name, a.Hash, f)
 				}
-				if a.Err != nil && (f == nil || !f.answered) {
+				switch {
+				case a.Err != nil && (f == nil || !f.answered):
 					left = append(left, at)
 					failed = append(failed, cmp.Or(elems[i].Error, a.Err))
+				case a.Receipt == nil && a.Err == nil:
+					a.Err = before // an unusable receipt is not the absence of one
 				}
 			}
-			rest = left
+			if len(failed) > 0 && e.allVerified() { // the next endpoint is asked for these only
+				rest = left
+			}
 			return unusable(failed)
 		},
 	)
