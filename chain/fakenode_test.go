@@ -60,6 +60,7 @@ type fakeNode struct {
 	tagged    func(tag string) (map[string]any, error)
 	balance   *hexutil.Big
 	gasPrice  *hexutil.Big
+	call      func(data hexutil.Bytes) (hexutil.Bytes, error)   // eth_call
 	blockGate func()                                            // called in eth_getBlockByNumber
 	intercept func(w http.ResponseWriter, r *http.Request) bool // returns true if it responded
 }
@@ -307,6 +308,19 @@ func (a *fakeAPI) EstimateGas(args map[string]any) (hexutil.Uint64, error) {
 		return 21000, nil
 	}
 	return estimate(args)
+}
+
+func (a *fakeAPI) Call(args struct {
+	To   common.Address `json:"to"`
+	Data hexutil.Bytes  `json:"data"`
+}, _ string) (hexutil.Bytes, error) {
+	n := a.begin("eth_call")
+	call := n.call
+	n.mu.Unlock()
+	if call == nil || args.To != gasPriceOracle {
+		return hexutil.Bytes{}, nil
+	}
+	return call(args.Data)
 }
 
 func (a *fakeAPI) FeeHistory(_ hexutil.Uint64, _ string,

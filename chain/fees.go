@@ -123,9 +123,10 @@ type Market struct {
 	Tip         txn.Wei  // for the requested speed; zero if the node does not report it
 	GasPrice    *txn.Wei // usual legacy price; nil if the node does not report it
 	Balance     txn.Wei
-	Estimate    uint64 // simulated gas of the draft
-	BlockGas    uint64 // gas limit of a block; 0 if the node does not report it
-	Floor       Floor  // minimum that the nodes are known to accept
+	Rollup      *RollupFee // fees of the chain beside gas; nil: none
+	Estimate    uint64     // simulated gas of the draft
+	BlockGas    uint64     // gas limit of a block; 0 if the node does not report it
+	Floor       Floor      // minimum that the nodes are known to accept
 	// the node's suggestion of a tip; zero if it was not queried or not reported
 	TipHint txn.Wei
 }
@@ -143,7 +144,8 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 	if o := f.checkGas(quote.GasLimit, m); o.Class != txn.Accepted {
 		return txn.Quote{}, o
 	}
-	need, ok := cost(quote.GasLimit, fees, draft.Payload.Value)
+	quote.L1Fee = m.Rollup.Of(draft.Payload, quote.GasLimit)
+	need, ok := costOf(quote, draft.Payload.Value)
 	if !ok {
 		return txn.Quote{}, txn.Outcome{
 			Class:  txn.Invalid,
@@ -307,8 +309,17 @@ func (m Market) nextBaseFee() txn.Wei {
 	return next
 }
 
-// cost returns the maximum that a transaction can take from its sender. It is not ok if no account
-// can hold that much.
+// costOf returns the maximum that a transaction can take from its sender, with a rollup's fees. It
+// is not ok if no account can hold that much.
+func costOf(q txn.Quote, value txn.Wei) (total txn.Wei, ok bool) {
+	if total, ok = cost(q.GasLimit, q.Fees, value); !ok {
+		return total, false
+	}
+	_, overflow := total.AddOverflow(&total, &q.L1Fee)
+	return total, !overflow
+}
+
+// cost is costOf without the fees of a rollup.
 func cost(gas uint64, fees txn.Fees, value txn.Wei) (total txn.Wei, ok bool) {
 	if _, overflow := total.MulOverflow(&fees.Cap, uint256.NewInt(gas)); overflow {
 		return total, false

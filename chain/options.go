@@ -49,6 +49,8 @@ type FeeOptions struct {
 	FixedPrice     *txn.Wei // legacy transactions at this price; nil is off
 	// maximum gas of one transaction in the chain's pools, 16,777,216 since EIP-7825; 0 is no limit
 	MaxGas uint64
+	// source of the fees that a rollup charges beside gas: OPStack, or empty for none
+	L1Fee string
 }
 
 const (
@@ -144,6 +146,9 @@ func (f FeeOptions) check() error {
 	case f.SlowPercentile > f.Percentile || f.Percentile > f.FastPercentile:
 		return fmt.Errorf("fee percentiles %g, %g and %g: they must not decrease from slow to fast",
 			f.SlowPercentile, f.Percentile, f.FastPercentile)
+	case f.L1Fee != "" && f.L1Fee != OPStack:
+		return fmt.Errorf("source of L1 fees %q is unknown: it must be %q or empty", f.L1Fee,
+			OPStack)
 	case !f.MaxFee.IsZero() && f.MinTip.Gt(&f.MaxFee):
 		return errors.New(
 			"the minimum tip is above the maximum fee")

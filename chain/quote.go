@@ -21,6 +21,8 @@ type market struct {
 	estimate quantity
 	hint     *feeQuantity
 
+	rollup *RollupFee // nil unless FeeOptions.L1Fee is set
+
 	from   *endpoint // the endpoint that responded
 	number uint64    // of the head
 
@@ -72,7 +74,7 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 		return txn.Quote{}, o
 	}
 	quote, o := c.o.Fees.Quote(draft, facts, c.o.GasMargin)
-	if need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value); ok &&
+	if need, ok := costOf(quote, draft.Payload.Value); ok &&
 		o.Class == txn.Accepted {
 		c.cache.storeBalance(draft.From, facts.Balance, need, c.o.Clock.Now())
 	}
@@ -179,7 +181,8 @@ func (c *Client) withGas(o txn.Outcome, draft txn.Draft, m market) txn.Outcome {
 		facts.Estimate = intrinsicGas(draft.Payload)
 		gas = facts.Gas(draft.Payload, c.o.GasMargin)
 	}
-	need, ok := cost(gas, fees, draft.Payload.Value)
+	need, ok := costOf(txn.Quote{GasLimit: gas, Fees: fees,
+		L1Fee: facts.Rollup.Of(draft.Payload, gas)}, draft.Payload.Value)
 	if !ok || !facts.Balance.Lt(&need) || o.Want != nil && o.Want.Gt(&need) {
 		return o
 	}
@@ -303,11 +306,22 @@ func (e *endpoint) fetchMarket(ctx context.Context, client *jsonrpc.Client, q ma
 	if q.hint {
 		elems = append(elems, jsonrpc.Call{Method: "eth_maxPriorityFeePerGas", Result: &m.hint})
 	}
+	rollup := len(elems)
+	var rollupAnswers [4]hexutil.Bytes
+	if e.o.Fees.L1Fee == OPStack {
+		elems = append(elems, rollupCalls(&rollupAnswers)...)
+	}
 	if err := client.Batch(ctx, elems); err != nil {
 		return err
 	}
 	if elems[0].Error != nil {
 		return elems[0].Error
+	}
+	if e.o.Fees.L1Fee == OPStack {
+		var err error
+		if m.rollup, err = e.rollupFee(elems[rollup:], &rollupAnswers); err != nil {
+			return err
+		}
 	}
 	if m.head == nil {
 		return fmt.Errorf("%w: no newest block", errMalformed)
@@ -394,6 +408,7 @@ func (m *market) facts() (Market, error) {
 		BaseFee:  block.BaseFee,
 		Estimate: uint64(m.estimate),
 		BlockGas: uint64(m.head.GasLimit),
+		Rollup:   m.rollup,
 	}
 	facts.Balance = txn.Wei(m.balance)
 	if !m.noPrice {

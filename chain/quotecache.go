@@ -210,7 +210,7 @@ func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft,
 	if o.Class != txn.Accepted {
 		return txn.Quote{}, unknown
 	}
-	need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value)
+	need, ok := costOf(quote, draft.Payload.Value)
 	if !ok || !c.cache.reserve(draft.From, need, now) && !c.hasBalance(ctx, draft.From, need) {
 		return txn.Quote{}, unknown
 	}

@@ -184,6 +184,7 @@ type Draft struct {
 type Quote struct {
 	GasLimit uint64
 	Fees     Fees
+	L1Fee    Wei // wei: the most that a rollup charges beside gas; zero on other chains
 }
 
 // Unsigned is a transaction without its signature.

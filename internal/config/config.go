@@ -236,6 +236,15 @@ type Fees struct {
 	MinPrice       uint256.Int
 	MaxFeeCap      uint256.Int
 	FixedPrice     *uint256.Int // nil: from the chain
+	L1Fee          string       // none, or op-stack
+}
+
+// L1FeeSource returns the source of the fees that a rollup charges beside gas; empty: none.
+func (f Fees) L1FeeSource() string {
+	if f.L1Fee == "none" {
+		return ""
+	}
+	return f.L1Fee
 }
 
 // Gas configures the gas limits of transactions.

@@ -626,6 +626,12 @@ func feeFields() []field[Fees] {
 			"Sends legacy transactions at this price, regardless of the chain's fees; for "+
 				"private chains.",
 			func(f *Fees) **uint256.Int { return &f.FixedPrice }),
+		value("l1_fee", oneOf("none", "op-stack"), "none",
+			"Where the fees are read that a rollup charges beside gas. op-stack: from the "+
+				"GasPriceOracle contract (since Fjord), once per block, as upper bounds of the L1 "+
+				"data fee and the operator fee. They count towards the funds that a transaction "+
+				"needs.",
+			func(f *Fees) *string { return &f.L1Fee }),
 	}
 }
 

@@ -124,6 +124,7 @@ func feeOptions(c config.Chain) chain.FeeOptions {
 		SlowPercentile: c.Fees.SlowPercentile, FastPercentile: c.Fees.FastPercentile,
 		MinTip: c.Fees.MinTip, MinPrice: c.Fees.MinPrice, MaxFee: c.Fees.MaxFeeCap,
 		FixedPrice: c.Fees.FixedPrice, MaxGas: uint64(c.Gas.MaxLimit),
+		L1Fee: c.Fees.L1FeeSource(),
 	}
 }
 
