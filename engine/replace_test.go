@@ -360,7 +360,7 @@ func TestFeeCap_SubmitterAndIntent_Kept(t *testing.T) {
 	}
 	set(2e9)
 	id := v.createWith("one", transfer(), txn.Terms{MaxFee: *uint256.NewInt(5e9)})
-	v.await(id, "the cap of the submitter is reached",
+	v.awaitBumped(id, "the cap of the submitter is reached",
 		func(tx txn.Tx) bool { return tx.Reason == txn.ReasonFeeCapReached })
 	for _, a := range v.awaitAttempts(id, 1) {
 		if a.Fees.Cap.Gt(uint256.NewInt(2e9)) {
@@ -368,7 +368,7 @@ func TestFeeCap_SubmitterAndIntent_Kept(t *testing.T) {
 		}
 	}
 	set(0)
-	v.await(id, "it proceeds", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	v.awaitBumped(id, "it proceeds", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 	v.dropSends(nil)
 	tx := v.finish(id)
 	attempts := v.awaitAttempts(id, 2)
