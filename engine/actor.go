@@ -45,12 +45,14 @@ type actor struct {
 	headAt    headSeen
 	known     txn.View // of the current step
 	account   *txn.Account
+	accountAt time.Time // when it was read
 	suspicion *txn.Suspicion
 	warned    *txn.Suspicion // last one logged as a warning
 	// when a failed account read was last logged
 	readWarned time.Time
 	used       txn.UsedNonce // by the last account read
 	nonceUse   *txn.NonceUse // for the decision of an operator
+	twinChecks int           // left; see maxTwinChecks
 	conflicts  int           // in a row
 	busyAt     time.Time     // last time with anything to follow or to do
 }
@@ -303,7 +305,12 @@ func (a *actor) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.compare(&ledger)
+	if err := a.readProtected(ctx, &ledger, audited); err != nil {
+		return err
+	}
+	if err := a.compare(ctx, &ledger); err != nil {
+		return err
+	}
 	a.forget()
 	a.track, a.chain = tracker, a.e.chains[ledger.Submitter.Chain]
 	a.chain.RecallPoolRules(ledger.PoolRules)
@@ -390,6 +397,7 @@ func (a *actor) view() *txn.View {
 		FailedOver: a.ledger.FailedOver,
 		Trial:      a.trial,
 		Lost:       a.missing,
+		Twin:       a.twinChecks > 0,
 	}
 	a.dropSettled(v)
 	v.Audited, v.NotExecuted = a.audited, a.ended
@@ -437,7 +445,8 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	if a.waitsForHead() {
 		a.track.WakeOnHead(a.id, a.wake)
 	}
-	if a.e.Clock.Now().Sub(a.busyAt) > rereadAfter {
+	if now := a.e.Clock.Now(); now.Sub(a.busyAt) > rereadAfter ||
+		now.Sub(a.accountAt) > a.e.AccountMaxAge {
 		a.account = nil
 	}
 	view := a.view()

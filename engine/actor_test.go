@@ -56,6 +56,7 @@ func (m *mirror) compare(a *actor, ledger store.Ledger) {
 		if c.Protected != nil {
 			p := *c.Protected
 			p.At, c.Protected = time.Time{}, &p
+			p.Tx = txn.TxID{} // not read with the cursor
 		}
 	}
 	if !reflect.DeepEqual(memory, truth) {
@@ -64,7 +65,7 @@ func (m *mirror) compare(a *actor, ledger store.Ledger) {
 	show := func(txs []txn.Tx) (lines []string) {
 		for _, tx := range txs {
 			tx.RefusedAt, tx.RefusedSince = 0, time.Time{} // not stored
-			tx.Doubted = false
+			tx.Doubted, tx.Unsent = false, false
 			lines = append(
 				lines,
 				fmt.Sprintf("%s %d %s %s %d %d %v %+v %q %d attempts", tx.ID, *tx.Nonce, tx.State,

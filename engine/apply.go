@@ -49,6 +49,7 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 		if i := slices.IndexFunc(a.inbox.Commands, same); i >= 0 {
 			command := a.inbox.Commands[i]
 			a.logCommand(command, done.Result)
+			a.noteDecision(command, done.Result)
 			a.loaded = a.loaded &&
 				command.Kind != txn.CommandUpdate // the update is only in the ledger
 		}
@@ -57,6 +58,19 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 	for i := range c.Writes {
 		a.applyWrite(v, &c.Writes[i])
 	}
+}
+
+// noteDecision keeps a protection under which an operator has resolved a transaction: its evidence
+// alone does not end it any more.
+func (a *actor) noteDecision(c txn.Command, result string) {
+	cursor := a.ledger.Cursor
+	if result != txn.Applied || !c.GivesUpNonce() || cursor == nil || cursor.Protected == nil {
+		return
+	}
+	decided, guard := *cursor, *cursor.Protected
+	guard.Tx = txn.TxID{}
+	decided.Protected = &guard
+	a.ledger.Cursor = &decided
 }
 
 // applyGuard updates the protection in memory.
@@ -69,6 +83,7 @@ func (a *actor) applyGuard(v *txn.View, c *txn.Change) {
 			Reason:   p.Reason,
 			Evidence: p.Evidence,
 			At:       v.Now,
+			Tx:       c.LostTx(),
 		}
 		a.ledger.Cursor = &guarded
 		a.log.Error("submitter protected", "reason", p.Reason, "evidence", p.Evidence)

@@ -43,16 +43,17 @@ func (a *actor) dropSettled(v *txn.View) {
 	if len(a.ended) > 0 {
 		a.letEndedGo(v, deep)
 	}
-	compared := func(r *txn.Receipt) bool {
-		if !deep(r.BlockNumber) {
-			return false
+	compared := func(tx *txn.Finished) bool {
+		r := tx.Receipt
+		if !deep(r.BlockNumber) || v.Cursor.Protected != nil && v.Cursor.Protected.Tx == tx.ID {
+			return false // the latter ends that protection first
 		}
 		hash, known := v.Canonical(r.BlockNumber)
 		return known && hash == r.BlockHash
 	}
 	kept := 0
 	for i := range a.audited {
-		if compared(a.audited[i].Receipt) {
+		if compared(&a.audited[i]) {
 			continue
 		}
 		if kept != i {
@@ -119,6 +120,24 @@ func (a *actor) finals(ctx context.Context, ledger store.Ledger,
 		ended = append(ended, tx)
 	}
 	return audited, ended, nil
+}
+
+// readProtected completes a protection with the transaction that it is about.
+func (a *actor) readProtected(ctx context.Context, l *store.Ledger,
+	audited []txn.Finished) (err error) {
+	if l.Cursor == nil || l.Cursor.Protected == nil ||
+		l.Cursor.Protected.Reason != txn.ReasonNonceElsewhere {
+		return nil
+	}
+	var ids []txn.TxID
+	for i := range l.Open {
+		ids = append(ids, l.Open[i].ID)
+	}
+	for i := range audited {
+		ids = append(ids, audited[i].ID)
+	}
+	l.Cursor.Protected.Tx, err = a.e.Store.ProtectedTx(ctx, a.lease, ids)
+	return err
 }
 
 // applyToFinal applies a write to a final transaction. Everything is then loaded again, because

@@ -65,7 +65,10 @@ type Options struct {
 	SweepInterval time.Duration // between two searches for unowned submitters; 1 s
 	PollInterval  time.Duration // between two reads of owned queues and commands; 1 s
 	IdleAfter     time.Duration // an owner without work releases its lease after this; 30 s
-	MaxSubmitters int           // owned at a time; 10,000
+	// AccountMaxAge is how long a busy owner relies on one read of its account, which also shows
+	// code that was set at the account meanwhile; 1 min
+	AccountMaxAge time.Duration
+	MaxSubmitters int // owned at a time; 10,000
 
 	Mode Mode // Basic
 	// ProgressTimeout is the longest that one step may take before the owner loses its lease;
@@ -178,6 +181,7 @@ func (o Options) complete() (Options, error) {
 	o.SweepInterval = orDefault(o.SweepInterval, time.Second)
 	o.PollInterval = orDefault(o.PollInterval, time.Second)
 	o.IdleAfter = orDefault(o.IdleAfter, 30*time.Second)
+	o.AccountMaxAge = orDefault(o.AccountMaxAge, time.Minute)
 	if o.MaxSubmitters <= 0 {
 		o.MaxSubmitters = 10_000
 	}

@@ -457,3 +457,60 @@ func (r *harness) awaitCount(of reading, want float64, name string, label ...str
 		return nil
 	})
 }
+
+// flippedReceipts is a chain whose endpoint reports the opposite result of transactions.
+type flippedReceipts struct {
+	Chain
+	flip func() bool
+}
+
+func (c flippedReceipts) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
+	all := c.Chain.Receipts(ctx, hashes)
+	for i := range all {
+		if all[i].Receipt != nil && c.flip() {
+			flipped := *all[i].Receipt
+			flipped.Success = !flipped.Success
+			all[i].Receipt = &flipped
+		}
+	}
+	return all
+}
+
+// TestQuirk_ReceiptCorrected_OutcomeFollows first reports a failed receipt and then a successful
+// one of the same block, and the other way round. The outcome is what the last two readings agree
+// on.
+func TestQuirk_ReceiptCorrected_OutcomeFollows(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		wrong    int32 // readings that report the opposite
+		reverts  bool
+		executed txn.Executed
+	}{
+		"failed at first":         {1, false, txn.Success},
+		"failed":                  {0, true, txn.Reverted},
+		"failed in every reading": {1 << 20, false, txn.Reverted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newChainHarness(t, "memory", quick, nil)
+			v.onMemory(chaintest.New(chaintest.Options{TrustGasLimits: true}))
+			var readings atomic.Int32
+			v.adjust = func(o *Options) {
+				o.Chains[0].Chain = flippedReceipts{o.Chains[0].Chain, func() bool {
+					return readings.Add(1) <= c.wrong
+				}}
+			}
+			v.node()
+			payload := transfer()
+			if c.reverts {
+				payload = v.reverting()
+				payload.GasLimit = 100_000
+			}
+			tx := v.finish(v.create(0, "one", payload))
+			if tx.Executed != c.executed || tx.Receipt.Success != (c.executed == txn.Success) {
+				t.Errorf("%s %s %s after %d readings", tx.State, tx.Executed, tx.Reason,
+					readings.Load())
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/fencepost/fencepost/store"
@@ -18,6 +19,8 @@ type knowledge struct {
 	token   txn.Token
 	started bool
 	next    txn.Nonce // of the cursor, if started
+	// number of its protections then: a later one may be for the loss of this very knowledge
+	protections int64
 }
 
 // knows returns the newest known state of a submitter.
@@ -64,17 +67,28 @@ func (a *actor) lostState(l *store.Ledger) string {
 	return ""
 }
 
-// compare compares a newly read ledger with the known state, and learns from it.
-func (a *actor) compare(l *store.Ledger) {
+// compare compares a newly read ledger with the known state, and learns from it. What an operator
+// has decided under another owner is right as the ledger has it.
+func (a *actor) compare(ctx context.Context, l *store.Ledger) error {
 	if a.missing == "" && !a.believed {
 		a.missing = a.lostState(l)
 	}
 	a.believed = false
+	if a.missing != "" && l.Cursor != nil && l.Cursor.Protected == nil {
+		decided, err := a.e.Store.LossDecided(ctx, a.lease, a.e.router.knows(a.id).protections)
+		if err != nil {
+			return err
+		}
+		if decided {
+			a.missing = ""
+		}
+	}
 	if a.missing == "" {
 		a.learn(l.Cursor)
-		return
+		return nil
 	}
 	a.log.Error("database lost commits; submitter will be protected", "evidence", a.missing)
+	return nil
 }
 
 // learn records the lease and the cursor as known.
@@ -82,6 +96,7 @@ func (a *actor) learn(c *txn.Cursor) {
 	k := knowledge{token: a.lease.Token()}
 	if c != nil {
 		k.started, k.next = true, c.Next
+		k.protections = c.Protections
 	}
 	a.e.router.learnState(a.id, k)
 }

@@ -60,6 +60,10 @@ func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (perfor
 	return performed{change: change}, err
 }
 
+// maxTwinChecks is how many transactions in a row are looked up before their first broadcast, after
+// one was known to a node at its own. If none of them is known, no other ledger sends them.
+const maxTwinChecks = 8
+
 // warnInterval is how often a failure that repeats is logged.
 const warnInterval = time.Minute
 
@@ -97,7 +101,7 @@ func (a *actor) readAccount(ctx context.Context, v *txn.View,
 		a.used = r.Used
 		a.suspicion, a.ledger.Open = r.Suspicion, r.Open
 		if r.Account != nil {
-			a.account = r.Account
+			a.account, a.accountAt = r.Account, a.e.Clock.Now()
 			a.logSuspicion(v.Suspicion, *r.Account)
 		}
 	}}, nil
@@ -254,6 +258,13 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 	}
 	a.saveRules(calls, answer.Class)
 	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastOutcome != "")
+	if txn.KnownUnsent(s, answer) {
+		if a.twinChecks <= 0 {
+			a.log.Warn("transaction known at its first broadcast; checking the next ones before",
+				"tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex())
+		}
+		a.twinChecks = maxTwinChecks
+	}
 	if a.log.Enabled(ctx, slog.LevelDebug) {
 		a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome",
 			string(answer.Class), "detail", answer.Detail)

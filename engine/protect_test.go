@@ -503,3 +503,126 @@ func TestSuspicion_LateReceipt_NoProtection(t *testing.T) {
 		t.Errorf("%+v", tx.Status)
 	}
 }
+
+// blindChain is a chain whose only endpoint can hide that transactions are in blocks: from its
+// blocks, its receipts, and the search for the user of a nonce.
+type blindChain struct {
+	*chaintest.Chain
+	blind *atomic.Bool
+}
+
+func (c blindChain) Head(ctx context.Context) (txn.Block, error) {
+	b, err := c.Chain.Head(ctx)
+	if c.blind.Load() {
+		b.Txs = nil
+	}
+	return b, err
+}
+
+func (c blindChain) BlockByHash(ctx context.Context, hash txn.Hash) (*txn.Block, error) {
+	b, err := c.Chain.BlockByHash(ctx, hash)
+	if b != nil && c.blind.Load() {
+		hidden := *b
+		hidden.Txs = nil
+		b = &hidden
+	}
+	return b, err
+}
+
+func (c blindChain) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
+	all := c.Chain.Receipts(ctx, hashes)
+	if c.blind.Load() {
+		for i := range all {
+			all[i].Receipt = nil
+		}
+	}
+	return all
+}
+
+func (c blindChain) Consumer(ctx context.Context, address txn.Address,
+	nonce txn.Nonce) (*txn.Consumer, error) {
+	if c.blind.Load() {
+		return nil, nil
+	}
+	return c.Chain.Consumer(ctx, address, nonce)
+}
+
+// TestQuirk_UsedNonceIsOurs_ProtectionLifted protects a submitter because an endpoint hides its
+// transaction. Once the transaction is final after all, the evidence is refuted and the protection
+// ends with a recorded decision, unless an operator has resolved a transaction on that evidence.
+func TestQuirk_UsedNonceIsOurs_ProtectionLifted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		takeover bool // before the transaction is seen
+		fails    bool // an operator fails it
+	}{
+		"the same owner":       {},
+		"after a takeover":     {takeover: true},
+		"resolved by operator": {takeover: true, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newSharedKeyHarness(t)
+			w.audit = NoAudit
+			var blind atomic.Bool
+			start := func(name string) *testNode {
+				return w.startNode(name, func(o *Options) {
+					o.Chains[0].Chain = blindChain{w.chain, &blind}
+					o.AuditInterval = NoAudit
+				})
+			}
+			n := start("a")
+			w.confirmOne("zero")
+			blind.Store(true)
+			id := w.create(0, "one", transfer())
+			behind := w.create(0, "two", transfer())
+			w.eventually("sent", w.is(id, txn.Pending))
+			w.chain.Mine(1)
+			p := w.awaitProtected(txn.ReasonNonceElsewhere)
+			if c.fails {
+				w.chain.MineEmpty(int(w.policy.AuditDepth))
+				if got := w.resolve(txn.ActionFailUnproven, id); got != txn.Applied {
+					t.Fatal(got)
+				}
+			}
+			if c.takeover {
+				n.stop()
+				start("b")
+			}
+			blind.Store(false)
+			if c.fails {
+				w.eventually("the outcome is revoked", func() error {
+					w.chain.MineEmpty(1)
+					tx, err := w.admin.Tx(t.Context(), id)
+					if err == nil && tx.State != txn.Confirmed {
+						err = fmt.Errorf("%s %s", tx.State, tx.Reason)
+					}
+					return err
+				})
+				if now := w.cursor().Protected; now == nil || now.ID != p.ID {
+					t.Errorf("%+v", now)
+				}
+				return
+			}
+			w.eventually("the next one is final", func() error {
+				w.chain.Mine(1)
+				tx, err := w.admin.Tx(t.Context(), behind)
+				if err == nil && tx.State != txn.Confirmed {
+					first, _ := w.admin.Tx(t.Context(), id)
+					err = fmt.Errorf("%s %s; %s %s %s", tx.State, tx.Reason, first.State,
+						first.Sub, first.Reason)
+				}
+				return err
+			})
+			if tx := w.awaitFinal(id); tx.State != txn.Confirmed {
+				t.Errorf("%s %s", tx.State, tx.Reason)
+			}
+			commands, err := w.admin.Commands(t.Context(), w.submitters[0], 0, 10)
+			if err != nil || len(commands) != 2 || commands[0].Kind != txn.CommandExitProtect ||
+				commands[0].Action != txn.ActionAutomatic || commands[0].Expect != p.ID ||
+				!strings.Contains(commands[0].Reason, id.String()) {
+				t.Errorf("%+v %v", commands, err)
+			}
+		})
+	}
+}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holiman/uint256"
 
@@ -341,5 +343,29 @@ func TestRevert_FailurePolicy_Applied(t *testing.T) {
 	if tx := v.finish(v.create(0, "three", transfer())); tx.State != txn.Confirmed ||
 		*tx.Nonce != 2 {
 		t.Errorf("%+v", tx.Status)
+	}
+}
+
+// TestQuirk_CodeSetMeanwhile_Waits sets code at the account of a busy owner. It is noticed without
+// another read for each transaction, and the queue waits until the code is removed.
+func TestQuirk_CodeSetMeanwhile_Waits(t *testing.T) {
+	t.Parallel()
+	v := newChainHarness(t, "memory", quick, func(o *Options) { o.AccountMaxAge = time.Second })
+	v.node()
+	v.finish(v.create(0, "before", transfer()))
+	v.memory.SetCode(devchain.Address(0), true)
+	for n := 0; ; n++ { // no pause that would make the owner read the account anyway
+		id := v.create(0, fmt.Sprint(n), transfer())
+		tx := v.await(id, "final, or waiting", func(tx txn.Tx) bool {
+			if tx.State == txn.Tracking {
+				v.mine(1)
+			}
+			return tx.State.Final() || tx.Reason == txn.ReasonHasCode
+		})
+		if tx.Reason == txn.ReasonHasCode {
+			v.memory.SetCode(devchain.Address(0), false)
+			v.finish(id)
+			return
+		}
 	}
 }

@@ -73,7 +73,12 @@ func (a *actor) diagnose(ctx context.Context, v *txn.View,
 		a.log.Debug("pool lookup failed", "tx_id", s.Tx.ID.String(), "error", err)
 		found = txn.Undiagnosed
 	}
-	return performed{remember: func() { a.ledger.Open = txn.Diagnosed(v, s, found) }}, nil
+	return performed{remember: func() {
+		a.ledger.Open = txn.Diagnosed(v, s, found)
+		if txn.ClearsTwin(s, found) {
+			a.twinChecks--
+		}
+	}}, nil
 }
 
 // askPolicy asks the policy about a STUCK transaction. The request is already recorded, so a

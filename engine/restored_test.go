@@ -182,6 +182,44 @@ func TestLostCommits_ProtectedByOtherNode_DecidedOnce(t *testing.T) {
 	}
 }
 
+// TestLostCommits_DecidedUnderOtherNode_Continues lets another node protect the submitter for the
+// loss and apply the decision to resume, below the nonce that this one knows.
+func TestLostCommits_DecidedUnderOtherNode_Continues(t *testing.T) {
+	t.Parallel()
+	for name, decided := range map[string]bool{"decided": true, "not decided": false} {
+		w := newSharedKeyHarness(t)
+		w.node()
+		w.confirmOne("zero")
+		restore := w.backup()
+		w.finish(w.create(0, "one", transfer()))
+		restore()
+		record := ""
+		if decided {
+			record = `UPDATE submitter_nonce_cursor SET protections = protections + 1;
+				INSERT INTO submitter_command
+				       (submitter_id, kind, action, expect, applied_at, result)
+				SELECT submitter_id, kind, action, protections, clock_timestamp(), 'APPLIED'
+				  FROM submitter_nonce_cursor, (VALUES ('PROTECT', 'DATABASE_RESTORED'),
+				       ('EXIT_PROTECT', 'RESUME')) AS c (kind, action);`
+		}
+		if _, err := w.db.Pool.Exec(t.Context(), `BEGIN;
+			SET LOCAL session_replication_role = replica;`+record+`
+			UPDATE submitter_lease SET fencing_token = fencing_token + 100,
+			       expires_at = clock_timestamp();
+			COMMIT`); err != nil {
+			t.Fatal(err)
+		}
+		w.create(0, "two", transfer())
+		want := txn.ProtectRestored
+		if decided { // the chain is ahead of the cursor, which is another matter
+			want = txn.ReasonNonceElsewhere
+		}
+		if p := w.awaitProtected(want); p.Reason != want {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
 // TestFailedOver_NewNode_Protects takes commits away before a node starts that does not know them.
 func TestFailedOver_NewNode_Protects(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,8 @@ type location struct {
 	makeSchema                bool // the role may make schemas in the database
 }
 
-// locateQuery takes the schema name; if it is empty, the first schema of the search path applies.
+// locateQuery takes the schema name; if it is empty, the first schema of the search path applies,
+// or public if none of them exists.
 const locateQuery = `SELECT current_database()::TEXT, current_user::TEXT, w.name, n.oid IS NOT NULL,
        coalesce(has_schema_privilege(n.oid, 'USAGE'), FALSE),
        coalesce(has_schema_privilege(n.oid, 'CREATE'), FALSE),

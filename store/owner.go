@@ -90,6 +90,31 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 	return l, nil
 }
 
+// ProtectedTx returns which of these transactions the protection in force is about, as in
+// txn.Protected; zero: none of them.
+func (s *Store) ProtectedTx(ctx context.Context, lease *Lease, txs []txn.TxID) (txn.TxID, error) {
+	ids := make([]uuid.UUID, len(txs))
+	for i, id := range txs {
+		ids[i] = uuid.UUID(id)
+	}
+	id, err := s.own().ProtectedTx(ctx,
+		db.ProtectedTxParams{SubmitterID: int32(lease.submitter), TxIds: ids})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return txn.TxID{}, nil
+	}
+	return txn.TxID(id), s.failed(ctx,
+		fmt.Sprintf("read the protection of submitter %d", lease.submitter), err)
+}
+
+// LossDecided reports whether an operator has decided on a loss of commits: a protection for that,
+// with a higher number than this one, has ended.
+func (s *Store) LossDecided(ctx context.Context, lease *Lease, protections int64) (bool, error) {
+	decided, err := s.own().LossDecided(ctx, db.LossDecidedParams{
+		SubmitterID: int32(lease.submitter), Protections: protections})
+	return decided, s.failed(ctx,
+		fmt.Sprintf("read the decisions on submitter %d", lease.submitter), err)
+}
+
 // SignedAttempts reads all attempts of a transaction with their bytes, oldest first, only for its
 // owner. A requeued transaction has earlier attempts, under other nonces.
 func (s *Store) SignedAttempts(ctx context.Context, lease *Lease,

@@ -304,6 +304,7 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 	next.Accepted = 0
 	next.Pooled = 0
 	next.Rejected = ""
+	next.Unsent = true
 	w := v.move(s.Tx, EventAllocated, &next, 0)
 	w[0].Attempt = &Attempt{
 		No:       len(s.Tx.Attempts) + 1,

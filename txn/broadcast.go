@@ -63,6 +63,9 @@ func recheckAccount(v *View, tx *Tx) Step {
 // broadcast; each other one is claimed in the ledger before any external call, so that a crash
 // costs an interval and nothing runs twice concurrently (C27, H28).
 func broadcastNext(v *View, tx *Tx) Step {
+	if step, ok := checkUnsent(v, tx); ok {
+		return step
+	}
 	if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && !tx.Turn.Diagnosed {
 		return Diagnose{tx}
 	}
@@ -192,6 +195,7 @@ func (b *Broadcast) credible(answer Outcome) Outcome {
 // afterOutcome returns the status with the information of a response, regardless of the next step.
 func afterOutcome(b *Broadcast, answer Outcome) Status {
 	next, claimed := b.Tx.Status, b.Tx.Turn.Claimed
+	next.Unsent = false
 	switch {
 	case !unexamined(answer.Class) && !claimed:
 		next.SubmitAttempts++

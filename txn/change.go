@@ -240,10 +240,14 @@ type Protected struct {
 	At       time.Time
 	// ChainNonce repeats Protection.ChainNonce; the owner's view does not have it.
 	ChainNonce *Nonce
+	// Tx is the transaction whose nonce seemed to be used elsewhere, if that is all that the
+	// protection is for; zero: none. Only the owner's view has it.
+	Tx TxID
 }
 
-// EndsAutomatically reports whether the protection ends without a decision: once all reorged final
-// transactions are final again.
+// EndsAutomatically reports whether the protection ends without a decision, whatever becomes known:
+// once all reorged final transactions are final again. One whose evidence is refuted ends as well:
+// see refuted.
 func (p *Protected) EndsAutomatically() bool { return p.Reason == ReasonReorgedFinal }
 
 // AwaitsDecision reports whether a protection is in force that only a decision ends. It replaces

@@ -74,6 +74,11 @@ func auditFinality(v *View) (Step, bool) {
 			Reason: "all reorged final transactions are final again",
 		}
 		c.Writes = makeDue(v)
+	case len(c.Writes) == 0:
+		c.Unprotect = v.refuted()
+		if c.Unprotect != nil {
+			c.Writes = makeDue(v)
+		}
 	}
 	return record(c)
 }

@@ -402,3 +402,24 @@ func TestReleaseDepth_Final(t *testing.T) {
 		}
 	}
 }
+
+// TestTrack_ReceiptCorrected_SameBlock changes the result of a receipt of the same block before it
+// is final.
+func TestTrack_ReceiptCorrected_SameBlock(t *testing.T) {
+	t.Parallel()
+	for _, success := range []bool{true, false} {
+		w, b := sentWorld(t, 1)
+		w.include(b.Attempt.Hash, !success)
+		for w.view.Open[0].Sub != Included {
+			w.do(t, Decide(&w.view), Outcome{Class: Accepted}, accepted)
+		}
+		corrected := *w.included[b.Attempt.Hash]
+		corrected.Success = success
+		w.included[b.Attempt.Hash] = &corrected
+		w.finishAll(t)
+		want := map[bool]Executed{true: Success, false: Reverted}[success]
+		if tx := w.final[0]; tx.Executed != want || tx.Receipt.Success != success {
+			t.Errorf("%s %s, want %s", tx.State, tx.Executed, want)
+		}
+	}
+}

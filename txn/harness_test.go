@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"time"
@@ -29,9 +30,11 @@ type world struct {
 	market      Fees                // fees of a new attempt
 	results     []CommandResult
 	gaps        []Nonce
-	salted      bool   // hashes depend on transaction and era
-	era         byte   // changes with each restore
-	snapshot    [][]Tx // the view's, while a step is computed
+	unsent      bool      // the owner knows what it has not sent: no attempt is included before
+	pooled      Diagnosis // default IN_POOL
+	salted      bool      // hashes depend on transaction and era
+	era         byte      // changes with each restore
+	snapshot    [][]Tx    // the view's, while a step is computed
 }
 
 func newWorld(queued int, p Policy) *world {
@@ -116,7 +119,7 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		w.policyAsked = append(w.policyAsked, s.Case.ActionID)
 		w.view.Open = PolicyAnswered(&w.view, s, w.answer)
 	case Diagnose:
-		w.view.Open = Diagnosed(&w.view, s, InPool)
+		w.view.Open = Diagnosed(&w.view, s, cmp.Or(w.pooled, InPool))
 	case FindConsumer:
 		w.view.NonceUse = &NonceUse{CommandID: s.CommandID, By: w.consumer}
 	case Investigate:
@@ -247,6 +250,7 @@ func (w *world) applyProtection(t fataler, c Change) {
 			ID:       cursor.Protections,
 			Reason:   p.Reason,
 			Evidence: p.Evidence,
+			Tx:       c.LostTx(),
 		}
 		w.view.Cursor = &cursor
 	}
@@ -318,6 +322,7 @@ func (w *world) write(t fataler, c Change, x Write) {
 		w.gaps = append(w.gaps, *tx.Nonce)
 	}
 	tx.Status = x.Next
+	tx.Unsent = tx.Unsent && w.unsent
 	tx.Turn = x.Turn
 	tx.Due = w.view.Now.Add(x.Delay)
 	tx.Attempts = slices.Clone(tx.Attempts)

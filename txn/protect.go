@@ -143,6 +143,57 @@ func (f Finding) RefutedBy(by *Consumer) bool {
 		slices.ContainsFunc(f.Tx.Attempts, func(a Attempt) bool { return a.Hash == by.TxHash })
 }
 
+// LostTx returns the transaction that a change protects the submitter for, because its nonce seems
+// to be used elsewhere; zero: none.
+func (c *Change) LostTx() TxID {
+	if p := c.Protect; p != nil && p.Reason == ReasonNonceElsewhere && len(c.Writes) == 1 &&
+		c.Writes[0].Kind == EventStuck && c.Writes[0].Next.LastError == p.Evidence {
+		return c.Writes[0].Tx
+	}
+	return TxID{}
+}
+
+// refuted returns the end of a protection for a nonce used elsewhere, once an attempt of that very
+// transaction is final in its place: no other program used it, and the receipts that led to the
+// protection were incomplete. Nothing else may have been found under the protection meanwhile.
+func (v *View) refuted() *Unprotection {
+	p := v.Cursor.Protected
+	if p == nil || p.Tx == (TxID{}) {
+		return nil
+	}
+	var own *Finished
+	for i := range v.Audited {
+		tx := &v.Audited[i]
+		switch {
+		case tx.ID == p.Tx && tx.Requeued == 0: // it has had one nonce
+			own = tx
+		case executedUnexpectedly(tx.Reason):
+			return nil
+		}
+	}
+	for i := range v.Open {
+		if r := v.Open[i].Reason; r == ReasonNonceElsewhere || v.Open[i].keepsReasonUntilFinal() {
+			return nil
+		}
+	}
+	for i := range v.Queue {
+		if tx := &v.Queue[i]; tx.Restored || executedUnexpectedly(tx.Reason) {
+			return nil
+		}
+	}
+	if own == nil {
+		return nil
+	}
+	return &Unprotection{
+		ID:     p.ID,
+		Expect: v.Cursor.Next,
+		To:     v.Cursor.Next,
+		Reason: fmt.Sprintf("the evidence is refuted: nonce %d was used by transaction %s itself, "+
+			"by %s in block %d (%s)", *own.Nonce, own.ID, own.Receipt.TxHash.Hex(),
+			own.Receipt.BlockNumber, own.Receipt.BlockHash.Hex()),
+	}
+}
+
 // Evidence formats the use of a nonce as the end of a sentence; empty if unknown.
 func (by *Consumer) Evidence() string {
 	switch {

@@ -219,6 +219,72 @@ func TestLostNonce_Protects(t *testing.T) {
 	}
 }
 
+// TestProtect_OwnUse_EvidenceRefuted includes the attempt of a transaction that seemed to have lost
+// its nonce. The protection ends once that is final, unless something else was found meanwhile.
+func TestProtect_OwnUse_EvidenceRefuted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		meanwhile func(*world)
+		lifted    bool
+	}{
+		"nothing else": {func(*world) {}, true},
+		"a cancel":     {func(w *world) { w.view.Queue[0].CancelRequested = true }, true},
+		"another protection": {func(w *world) {
+			guard := *w.view.Cursor.Protected
+			guard.Tx = TxID{9}
+			w.view.Cursor.Protected = &guard
+		}, false},
+		"an operator's decision": {func(w *world) {
+			guard := *w.view.Cursor.Protected
+			guard.Tx = TxID{}
+			w.view.Cursor.Protected = &guard
+		}, false},
+		"a queue from before a restore": {func(w *world) {
+			w.view.Queue[0].Restored = true
+		}, false},
+		"an execution before a requeue": {func(w *world) {
+			w.view.Queue[0].Reason = ProtectExecutedAfterRequeue
+		}, false},
+		"its own requeue": {func(w *world) { w.view.Open[0].Requeued = 1 }, false},
+	} {
+		w, b := sentWorld(t, 2)
+		w.elsewhere = 1
+		for protected(w) == nil {
+			w.head++
+			w.view.Now = w.view.Now.Add(2 * time.Minute)
+			step := Decide(&w.view)
+			w.do(t, step, Outcome{Class: NonceTooLow}, accepted)
+		}
+		if protected(w).Tx != b.Tx.ID {
+			t.Fatalf("%s: protected for %s", name, protected(w).Tx)
+		}
+		c.meanwhile(w)
+		w.include(b.Attempt.Hash, true)
+		for range 20 {
+			step := Decide(&w.view)
+			if _, rests := step.(Rest); rests || protected(w) == nil {
+				break
+			}
+			if r, ok := step.(Record); ok && r.Change.Unprotect != nil &&
+				(len(w.final) == 0 || r.Change.Unprotect.To != w.view.Cursor.Next) {
+				t.Errorf("%s: lifted before it is final, or skips", name)
+			}
+			w.head++
+			w.do(t, step, Outcome{Class: NonceTooLow}, accepted)
+			w.head += policy.Confirmations
+			w.view.Audited = nil
+			for i := range w.final {
+				if tx := &w.final[i]; tx.Receipt != nil {
+					w.view.Audited = append(w.view.Audited, tx.Finished())
+				}
+			}
+		}
+		if lifted := protected(w) == nil; lifted != c.lifted {
+			t.Errorf("%s: lifted %t; %+v", name, lifted, w.final)
+		}
+	}
+}
+
 // A transaction that left its block has lost it to our own reorg, for any response.
 func TestProtect_OwnReorg_NotElsewhere(t *testing.T) {
 	t.Parallel()

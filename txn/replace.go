@@ -519,6 +519,7 @@ func OriginalSent(v *View, b Broadcast, answer Outcome) Change {
 		next.Accepted = max(next.Accepted, b.Attempt.No)
 	}
 	next.Pooled, next.Doubted = max(next.Pooled, b.Attempt.No), true
+	next.Unsent = false
 	next.State = Tracking
 	next.Sub = Pending
 	next.Reason = ""

@@ -92,6 +92,12 @@ func (c Command) unproven() bool {
 	return c.Action == ActionFailUnproven || c.Action == ActionRequeueUnproven
 }
 
+// GivesUpNonce reports whether a decision accepts that a nonce was used elsewhere.
+func (c Command) GivesUpNonce() bool {
+	return c.Kind == CommandResolve &&
+		(c.requeues() || c.Action == ActionFail || c.Action == ActionFailUnproven)
+}
+
 func (c Command) requeues() bool {
 	return c.Action == ActionRequeue || c.Action == ActionRequeueUnproven
 }

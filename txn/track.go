@@ -1,12 +1,16 @@
 package txn
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // trackAll records the chain's state of transactions in flight, and of requeued ones.
 func trackAll(v *View) (Step, bool) {
 	var c Change
 	for i := range v.Open {
 		if w := trackOne(v, &v.Open[i]); w != nil {
+			c.Protect = cmp.Or(c.Protect, sentByOther(v, &v.Open[i], &w[0].Next))
 			c.addTracked(v, &v.Open[i], w)
 			c.Compared = c.Compared || endsTrial(v, &v.Open[i], w)
 		}
@@ -68,7 +72,7 @@ func trackOne(v *View, tx *Tx) []Write {
 	case seen.Receipt == nil:
 		return reorged(v, tx)
 	case tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash ||
-		tx.Receipt.TxHash != seen.Receipt.TxHash:
+		tx.Receipt.TxHash != seen.Receipt.TxHash || tx.Receipt.Success != seen.Receipt.Success:
 		return included(v, tx, &seen)
 	}
 	if w := reportConfirmations(v, tx, &seen); w != nil {
@@ -91,6 +95,7 @@ func included(v *View, tx *Tx, seen *Inclusion) []Write {
 	next.State, next.Sub = Tracking, Included
 	next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
 	tx.notePooled(&next, tx.attempt(seen.Receipt.TxHash))
+	next.Unsent = false
 	if next.Above = nil; !tx.keepsReasonUntilFinal() {
 		next.Reason, next.LastError = "", ""
 	}

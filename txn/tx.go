@@ -65,6 +65,8 @@ type Status struct {
 	RefusedSince time.Time
 	// a node reported its nonce as used; in memory only: the next broadcast reports it again
 	Doubted bool
+	// its bytes were signed by this owner and have not left it; in memory only. See sentByOther
+	Unsent bool
 	// number of requeues by an operator; earlier attempts have other nonces
 	Requeued        int
 	CancelRequested bool // on request; a deadline makes a cancel attempt without it

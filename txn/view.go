@@ -55,6 +55,7 @@ type View struct {
 	FailedOver bool
 	Trial      *Nonce // the first one taken since then, by this owner; nil: none
 	Lost       string // commits of this node that the ledger lacks; empty: none
+	Twin       bool   // another ledger may use the key: see checkUnsent
 }
 
 // inclusion returns the chain's state of a transaction: of the attempt that is included. It is

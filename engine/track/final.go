@@ -223,7 +223,7 @@ func (t *Tracker) inclusion(hash txn.Hash) txn.Inclusion {
 	i := txn.Inclusion{Known: true, Receipt: f.receipt}
 	if f.receipt != nil && t.window.tip().Number >= f.receipt.BlockNumber {
 		i.Confirmations, i.Above = t.window.tip().Number-f.receipt.BlockNumber, f.above
-		i.Final = t.deep(f.receipt.BlockNumber) && t.beyondChange(f.receipt.BlockNumber)
+		i.Final = t.deepEnough(f, t.window) && (!f.doubted || f.agreed)
 	}
 	return i
 }
@@ -231,6 +231,31 @@ func (t *Tracker) inclusion(hash txn.Hash) txn.Inclusion {
 // deep reports whether a block has enough blocks on top of it.
 func (t *Tracker) deep(number uint64) bool {
 	return t.window.tip().Number >= number+t.policy.Confirmations
+}
+
+// deepEnough reports whether the block of a receipt is final. A doubted receipt is then read again,
+// and counts if both readings report the same.
+func (t *Tracker) deepEnough(f *follow, at window) bool {
+	return at.tip().Number >= f.receipt.BlockNumber+t.policy.Confirmations &&
+		t.beyondChange(f.receipt.BlockNumber)
+}
+
+// doubt notes whether the next reading of a receipt has to report the same before it counts as
+// final, and reports whether this one did.
+func (t *Tracker) doubt(f *follow, next *txn.Receipt, at window) (agreed bool) {
+	was, now := f.receipt, next
+	switch {
+	case now == nil:
+		f.doubted, f.agreed = false, false
+	case was == nil || was.BlockHash != now.BlockHash:
+		f.doubted, f.agreed = !now.Success, false
+	case was.Success != now.Success:
+		f.doubted, f.agreed = true, false
+	case f.doubted && !f.agreed && t.deepEnough(f, at):
+		f.agreed = true
+		return true
+	}
+	return false
 }
 
 // beyondChange reports whether a block is at or below the one that the chain calls safe or

@@ -44,8 +44,9 @@ func (b *branches) lookup(h txn.Hash) txn.ReceiptResult {
 	for _, block := range slices.Backward(b.blocks) {
 		if slices.Contains(block.Txs, h) {
 			return txn.ReceiptResult{
-				Hash:    h,
-				Receipt: &txn.Receipt{TxHash: h, BlockNumber: block.Number, BlockHash: block.Hash},
+				Hash: h,
+				Receipt: &txn.Receipt{TxHash: h, BlockNumber: block.Number, BlockHash: block.Hash,
+					Success: true},
 			}
 		}
 	}

@@ -90,6 +90,9 @@ type follow struct {
 	receipt      *txn.Receipt
 	above        []txn.BlockRef // above the receipt's block, if the policy reports them; immutable
 	listed       *txn.BlockRef  // block seen to have it: while canonical, "no receipt" is premature
+	// the receipt reports a failure, or an earlier one of the same block reported another result
+	doubted bool
+	agreed  bool // of a doubted receipt: the reading at its final depth reported the same
 }
 
 // lowerUpdates is how many updates in a row must see a head below the tip before it counts as a
@@ -411,6 +414,11 @@ func (t *Tracker) hashesToLookUp(next window, added []txn.Block, gap bool) []txn
 			}
 		}
 	}
+	for h, f := range t.follows {
+		if f.receipt != nil && f.doubted && !f.agreed && t.deepEnough(f, next) {
+			t.wanted[h] = true
+		}
+	}
 	t.checked = next
 	hashes := slices.Collect(maps.Keys(t.wanted))
 	slices.SortFunc(hashes,
@@ -569,6 +577,9 @@ func (t *Tracker) take(n update) (changed map[*follow]bool) {
 		}
 		if receipt == nil || f.receipt == nil || receipt.BlockHash != f.receipt.BlockHash {
 			f.above = nil
+		}
+		if t.doubt(f, receipt, n.next) {
+			changed[f] = true
 		}
 		f.receipt = receipt
 		if t.setKnown(a.Hash, f, known); known {

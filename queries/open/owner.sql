@@ -22,6 +22,32 @@ SELECT n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.prote
                     AND t.requeued = 0), 0)::BIGINT AS last_block
   FROM submitter_nonce_cursor n WHERE n.submitter_id = @submitter_id;
 
+-- ProtectedTx returns which of these transactions a protection is about: its nonce seemed to be
+-- used elsewhere. None once an operator has resolved any transaction under that protection.
+-- name: ProtectedTx :one
+SELECT e.tx_id
+  FROM submitter_nonce_cursor n
+  JOIN tx_event e ON e.submitter_id = n.submitter_id AND e.tx_id = ANY(@tx_ids::UUID[])
+                 AND e.kind = 'STUCK' AND e.reason = n.protect_reason
+                 AND e.message = n.protect_evidence
+ WHERE n.submitter_id = @submitter_id AND n.protect_reason = 'NONCE_USED_ELSEWHERE'
+   AND NOT EXISTS (SELECT FROM submitter_command k
+                    WHERE k.submitter_id = n.submitter_id AND k.kind = 'RESOLVE'
+                      AND k.action IN ('FAIL', 'FAIL_UNPROVEN', 'REQUEUE', 'REQUEUE_UNPROVEN')
+                      AND k.result = 'APPLIED' AND k.applied_at >= n.protect_at)
+ LIMIT 1;
+
+-- LossDecided reports whether an operator has ended a later protection of a submitter for a ledger
+-- that lost commits.
+-- name: LossDecided :one
+SELECT EXISTS (
+    SELECT FROM submitter_command p
+      JOIN submitter_command x ON x.submitter_id = p.submitter_id AND x.kind = 'EXIT_PROTECT'
+                              AND x.expect = p.expect AND x.result = 'APPLIED'
+     WHERE p.submitter_id = @submitter_id AND p.kind = 'PROTECT'
+       AND p.action = 'DATABASE_RESTORED' AND p.result = 'APPLIED'
+       AND p.expect > @protections)::BOOLEAN AS decided;
+
 -- OpenTxs lists the transactions of a submitter that have a nonce and are not final, lowest nonce
 -- first. late_ms is at most a year: for a longer time the owner reads it again.
 -- name: OpenTxs :many

@@ -237,6 +237,30 @@ func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsR
 	return items, nil
 }
 
+const lossDecided = `-- name: LossDecided :one
+SELECT EXISTS (
+    SELECT FROM submitter_command p
+      JOIN submitter_command x ON x.submitter_id = p.submitter_id AND x.kind = 'EXIT_PROTECT'
+                              AND x.expect = p.expect AND x.result = 'APPLIED'
+     WHERE p.submitter_id = $1 AND p.kind = 'PROTECT'
+       AND p.action = 'DATABASE_RESTORED' AND p.result = 'APPLIED'
+       AND p.expect > $2)::BOOLEAN AS decided
+`
+
+type LossDecidedParams struct {
+	SubmitterID int32
+	Protections int64
+}
+
+// LossDecided reports whether an operator has ended a later protection of a submitter for a ledger
+// that lost commits.
+func (q *Queries) LossDecided(ctx context.Context, arg LossDecidedParams) (bool, error) {
+	row := q.db.QueryRow(ctx, lossDecided, arg.SubmitterID, arg.Protections)
+	var decided bool
+	err := row.Scan(&decided)
+	return decided, err
+}
+
 const openAttempts = `-- name: OpenAttempts :many
 SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit, a.fee_cap, a.tip,
        a.legacy,
@@ -434,6 +458,34 @@ func (q *Queries) OwnedSubmitter(ctx context.Context, submitterID int32) (OwnedS
 		&i.MaxFee,
 	)
 	return i, err
+}
+
+const protectedTx = `-- name: ProtectedTx :one
+SELECT e.tx_id
+  FROM submitter_nonce_cursor n
+  JOIN tx_event e ON e.submitter_id = n.submitter_id AND e.tx_id = ANY($1::UUID[])
+                 AND e.kind = 'STUCK' AND e.reason = n.protect_reason
+                 AND e.message = n.protect_evidence
+ WHERE n.submitter_id = $2 AND n.protect_reason = 'NONCE_USED_ELSEWHERE'
+   AND NOT EXISTS (SELECT FROM submitter_command k
+                    WHERE k.submitter_id = n.submitter_id AND k.kind = 'RESOLVE'
+                      AND k.action IN ('FAIL', 'FAIL_UNPROVEN', 'REQUEUE', 'REQUEUE_UNPROVEN')
+                      AND k.result = 'APPLIED' AND k.applied_at >= n.protect_at)
+ LIMIT 1
+`
+
+type ProtectedTxParams struct {
+	TxIds       []uuid.UUID
+	SubmitterID int32
+}
+
+// ProtectedTx returns which of these transactions a protection is about: its nonce seemed to be
+// used elsewhere. None once an operator has resolved any transaction under that protection.
+func (q *Queries) ProtectedTx(ctx context.Context, arg ProtectedTxParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, protectedTx, arg.TxIds, arg.SubmitterID)
+	var tx_id uuid.UUID
+	err := row.Scan(&tx_id)
+	return tx_id, err
 }
 
 const recentFinals = `-- name: RecentFinals :many
