@@ -11,6 +11,7 @@ import (
 	"github.com/fencepost/fencepost/bench/internal/wire"
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/engine"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -35,6 +36,8 @@ type serviceOptions struct {
 	embedded   bool // go-ethereum's chain in this process
 	lockstep   bool // see chainOptions
 	lease      time.Duration
+	mode       engine.Mode   // empty: basic
+	idleAfter  time.Duration // 0: the default
 }
 
 // confirmations make a transaction final here.
@@ -84,7 +87,10 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 		// blocks wait for the machine: looks in between would be counted the more the slower it is
 		poll = o.period / 2
 	}
-	s.config = wire.Config{Chain: url, Poll: poll, Lease: lease, Simulate: o.simulated}
+	s.config = wire.Config{
+		Chain: url, Poll: poll, Lease: lease, Simulate: o.simulated, Mode: string(o.mode),
+		IdleAfter: o.idleAfter,
+	}
 	return s, s.addNode(ctx)
 }
 

@@ -136,7 +136,7 @@ func (s size) scenarios() (all []scenario) {
 		all = append(all, s.growth.scenarios()...)
 	}
 	if s.lease > 0 {
-		all = append(all, scenario{"takeover", takeover})
+		all = append(all, scenario{"takeover", takeover}, scenario{"modes", modes})
 	}
 	return all
 }
@@ -170,6 +170,9 @@ func against() map[string]string {
 	}
 	for _, callers := range acceptCallers {
 		pairs[fmt.Sprintf("accept.%d.rate", callers)] = "limit.insert.best"
+	}
+	for _, number := range []string{"p50", "p99", "failed"} {
+		pairs["modes.worker-queue."+number] = "modes.basic." + number
 	}
 	for _, s := range sizes {
 		maps.Copy(pairs, s.growth.against())

@@ -128,7 +128,8 @@ func (n *node) newEngine() (*engine.Engine, error) {
 	return engine.New(engine.Options{
 		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.log,
 		Meter: n.metrics.Meter("engine"), LeaseDuration: n.cfg.Lease,
-		RenewInterval: n.cfg.Lease * 3 / 10,
+		RenewInterval: n.cfg.Lease * 3 / 10, Mode: engine.Mode(n.cfg.Mode),
+		IdleAfter: n.cfg.IdleAfter,
 		Chains: []engine.ChainOptions{
 			{Chain: n.chain, Policy: policy, PollInterval: n.cfg.Poll},
 		},

@@ -15,8 +15,10 @@ type Config struct {
 	Confirmations uint64
 	Poll          time.Duration
 	Lease         time.Duration
-	MaxQueued     int  // in all; 0: no limit
-	Simulate      bool // simulate drafts with a gas limit too, as by default
+	Mode          string        // lease.mode; empty: basic
+	IdleAfter     time.Duration // 0: the default
+	MaxQueued     int           // in all; 0: no limit
+	Simulate      bool          // simulate drafts with a gas limit too, as by default
 }
 
 // Ready is the response of the node on its standard output once it serves: the addresses of its
