@@ -50,6 +50,9 @@ var (
 	errUnreadShare = status.CallerLimited(time.Second,
 		"it left more than %d MiB of responses unread; read them, then retry the call unchanged",
 		MaxUnreadOfCaller>>20)
+	errManyBuilds = status.NodeBusy(time.Second,
+		"too many list calls over HTTP wait for each other; "+
+			"retry the call unchanged later, or on another node")
 	errManyHealth = status.NodeBusy(5*time.Second,
 		"too many health calls on this connection (limit %d); "+
 			"end unused calls", MaxHealthCalls)
@@ -64,7 +67,7 @@ const (
 	// service, and some more. Health calls are not authenticated.
 	MaxHealthCalls = 8
 	// MaxUnreadBytes is how much of responses a connection may leave unread before its next calls
-	// are rejected: eight pages of a list.
+	// are rejected: sixteen pages of a list.
 	MaxUnreadBytes = 16 << 20
 	// MaxUnreadOfCaller is how much of long responses over HTTP a caller may leave unread, on all
 	// its connections, and unreadRoom how much all callers may.

@@ -46,9 +46,20 @@ func (s *Slot) Hold(bytes int) error {
 	return s.takeLocked(s.limiter.unreadShares(keyOf(s.conn, s.caller), int64(bytes)))
 }
 
-// Build waits until the caller may build a long response, and returns the end of the build.
-func (s *Slot) Build(ctx context.Context) (done func(), err error) {
-	return s.limiter.builds.take(ctx, keyOf(s.conn, s.caller))
+// Build waits until the caller may build a long response, and returns the end of the build. If ctx
+// has not ended after wait, the error has a status with the reason NODE_BUSY.
+func (s *Slot) Build(ctx context.Context, wait time.Duration) (done func(), err error) {
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	own := buildsOfCaller
+	if s.caller == "" {
+		own = buildsOfSource
+	}
+	done, err = s.limiter.builds.take(limited, keyOf(s.conn, s.caller), own)
+	if err != nil && ctx.Err() == nil {
+		return nil, s.limiter.reject(errManyBuilds)
+	}
+	return done, err
 }
 
 // takeLocked takes shares, of which some stay taken after an error.

@@ -5,12 +5,17 @@ import (
 	"sync"
 )
 
-// maxBuilds bounds the long responses over HTTP that a node builds at once. Each takes several
-// times its size until it is complete.
-const maxBuilds = 4
+const (
+	// maxBuilds bounds the long responses over HTTP that a node builds at once. Each takes several
+	// times its size until it is complete.
+	maxBuilds = 4
+	// buildsOfCaller is how many of them may be for one caller, and buildsOfSource for the callers
+	// without names of one source address, which can be a proxy.
+	buildsOfCaller, buildsOfSource = 1, 2
+)
 
-// turns lets callers build long responses: each caller one at a time, and maxBuilds in all. A build
-// does not depend on how fast a client reads, so the others wait.
+// turns lets callers build long responses: each caller a few at a time, and maxBuilds in all. A
+// build does not depend on how fast a client reads, so the others wait.
 type turns struct {
 	all chan struct{}
 
@@ -18,9 +23,9 @@ type turns struct {
 	own map[string]*turn
 }
 
-// turn is the build of one caller.
+// turn is the builds of one caller.
 type turn struct {
-	free  chan struct{} // holds an element while nothing is built
+	free  chan struct{} // holds an element for each further build
 	users int           // that build or wait
 }
 
@@ -28,9 +33,9 @@ func newTurns() *turns {
 	return &turns{all: make(chan struct{}, maxBuilds), own: map[string]*turn{}}
 }
 
-// take waits for a turn, which release ends.
-func (t *turns) take(ctx context.Context, key string) (release func(), err error) {
-	own := t.join(key)
+// take waits for a turn of the key, which has n at a time. release ends it.
+func (t *turns) take(ctx context.Context, key string, n int) (release func(), err error) {
+	own := t.join(key, n)
 	select {
 	case <-own.free:
 	case <-ctx.Done():
@@ -51,13 +56,15 @@ func (t *turns) take(ctx context.Context, key string) (release func(), err error
 	}, nil
 }
 
-func (t *turns) join(key string) *turn {
+func (t *turns) join(key string, n int) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.own[key]
 	if own == nil {
-		own = &turn{free: make(chan struct{}, 1)}
-		own.free <- struct{}{}
+		own = &turn{free: make(chan struct{}, n)}
+		for range n {
+			own.free <- struct{}{}
+		}
 		t.own[key] = own
 	}
 	own.users++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/server/status"
@@ -16,7 +17,7 @@ func TestTurns(t *testing.T) {
 	end()
 	take := func(ctx context.Context, key string) func() {
 		t.Helper()
-		release, err := all.take(ctx, key)
+		release, err := all.take(ctx, key, 1)
 		if (err == nil) != (ctx.Err() == nil) {
 			t.Fatalf("take %s: %v", key, err)
 		}
@@ -26,7 +27,7 @@ func TestTurns(t *testing.T) {
 	take(ended, "a")
 	second := make(chan func(), 1)
 	go func() {
-		release, _ := all.take(context.WithoutCancel(t.Context()), "a")
+		release, _ := all.take(context.WithoutCancel(t.Context()), "a", 1)
 		second <- release
 	}()
 	others := []func(){take(t.Context(), "b"), take(t.Context(), "c"), take(t.Context(), "d")}
@@ -79,5 +80,34 @@ func TestSlot_LongResponses_BoundedByCaller(t *testing.T) {
 	}
 	if err := hold("slow"); err != nil {
 		t.Errorf("after its responses were read: %v", err)
+	}
+}
+
+// TestSlot_Build_WaitsForOwnBuild lets a caller wait for its own build, which does not end, and
+// another build meanwhile. Callers without names share their source address.
+func TestSlot_Build_WaitsForOwnBuild(t *testing.T) {
+	t.Parallel()
+	limits := defaultLimits()
+	limits.Calls = 10_000
+	l := New(limits, clock.Real{}, slog.New(slog.DiscardHandler),
+		Counters{Busy: func() {}, Limited: func(string, string) {}})
+	l.SetCallers(map[string]Caller{"slow": {}, "other": {}})
+	build := func(caller string) error {
+		slot, err := l.Enter(&ConnState{}, caller, "/fencepost.v1.TxService/ListTxs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = slot.Build(t.Context(), time.Millisecond)
+		return err
+	}
+	for i, step := range []struct {
+		caller  string
+		refused bool
+	}{{"slow", false}, {"slow", true}, {"other", false}, {"", false}, {"", false}, {"", true}} {
+		err := build(step.caller)
+		busy := err != nil && status.ReasonOf(status.From(err, "")) == "NODE_BUSY"
+		if busy != step.refused || (err != nil) != busy {
+			t.Errorf("build %d, of %q: %v", i, step.caller, err)
+		}
 	}
 }

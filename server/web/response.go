@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"time"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/rpc"
@@ -20,8 +21,9 @@ import (
 type Slot interface {
 	// Hold counts the bytes of a response until Release, or returns a status that refuses it.
 	Hold(bytes int) error
-	// Build waits until a long response may be built, and returns the end of the build.
-	Build(ctx context.Context) (done func(), err error)
+	// Build waits until a long response may be built, and returns the end of the build. After wait
+	// it returns a status that refuses the call.
+	Build(ctx context.Context, wait time.Duration) (done func(), err error)
 	Release()
 }
 
@@ -37,27 +39,31 @@ func isRead(r *http.Request) bool {
 func (f *Gateway) respondBuilt(w http.ResponseWriter, r *http.Request, slot Slot,
 	call func(http.ResponseWriter)) {
 	built := &builtResponse{header: w.Header().Clone()}
-	if !built.by(r, slot, call) {
+	err := f.build(built, r, slot, call)
+	if r.Context().Err() != nil {
 		return // no client reads the response
 	}
-	if err := slot.Hold(built.size); err != nil {
+	if err == nil {
+		err = slot.Hold(built.size)
+	}
+	if err != nil {
 		f.refuseHTTP(w, r, err)
 		return
 	}
 	built.send(w)
 }
 
-// by builds the response, unless the client goes away.
-func (b *builtResponse) by(r *http.Request, slot Slot, call func(http.ResponseWriter)) bool {
+func (f *Gateway) build(b *builtResponse, r *http.Request, slot Slot,
+	call func(http.ResponseWriter)) error {
 	if methodOf(r) == pb.TxService_ListTxs_FullMethodName {
-		done, err := slot.Build(r.Context())
+		done, err := slot.Build(r.Context(), f.Limits.ReadTimeout)
 		if err != nil {
-			return false
+			return err
 		}
 		defer done()
 	}
 	call(b)
-	return true
+	return nil
 }
 
 // builtResponse is a complete response.
