@@ -8,7 +8,8 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
+	"regexp"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -155,9 +156,7 @@ func TestGateway_Restarted_CallsResume(t *testing.T) {
 			_, gap, _ := g.seen()
 			g.stop()
 			n.requestOneEach(t, accounts, fmt.Sprintf("during-%d", round))
-			n.awaitChainDown(t)
-			<-time.After(3 * time.Second) // the outage lasts
-
+			n.awaitLongestBackoff(t)
 			returned := time.Now()
 			g.start()
 			last := g.awaitSent(t, accounts)
@@ -202,17 +201,22 @@ func (n *node) awaitOutcomes(t *testing.T) {
 	})
 }
 
-// awaitChainDown waits until the node reports the chain as unreachable.
-func (n *node) awaitChainDown(t *testing.T) {
+// awaitLongestBackoff waits until the outage has lasted so long that calls are as far apart as they
+// get.
+func (n *node) awaitLongestBackoff(t *testing.T) {
 	t.Helper()
-	eventually(t, 30*time.Second, "the chain is down", func() error {
-		_, metrics := n.getOps(t, "/metrics")
-		for line := range strings.Lines(metrics) {
-			if strings.HasPrefix(line, "fencepost_chain_up{") &&
-				strings.HasSuffix(strings.TrimSpace(line), " 0") {
+	eventually(t, 30*time.Second, "the chain is down for a while", func() error {
+		_, chains := n.getOps(t, "/chains")
+		for _, wait := range retryIn.FindAllStringSubmatch(chains, -1) {
+			if ns, err := strconv.ParseInt(wait[1], 10, 64); err == nil && ns > longBackoff {
 				return nil
 			}
 		}
 		return errNotYet
 	})
 }
+
+var retryIn = regexp.MustCompile(`"retry_in_ns": ?(\d+)`)
+
+// longBackoff is in ns. Only the longest wait between two calls is longer.
+const longBackoff = int64(600 * time.Millisecond)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -75,10 +77,28 @@ func TestRejected_ManyCalls_Bounded(t *testing.T) {
 	if most := 1000 * (2 + 3*int(took/(10*time.Second))); logged > most {
 		t.Errorf("the log grew by %d bytes; want at most %d", logged, most)
 	}
-	if _, metrics := n.getOps(t, "/metrics"); !strings.Contains(metrics,
-		"\nfencepost_calls_unauthenticated_total") {
-		t.Error("/metrics does not count the calls")
+	if counted := n.counter(t, "fencepost_calls_unauthenticated_total"); counted < calls {
+		t.Errorf("/metrics counts %v of %d calls", counted, calls)
 	}
+}
+
+// counter returns the sum of a metric over the series that contain all these labels.
+func (n *node) counter(t *testing.T, name string, labels ...string) (sum float64) {
+	t.Helper()
+	_, metrics := n.getOps(t, "/metrics")
+	for line := range strings.Lines(metrics) {
+		series, value, ok := strings.Cut(strings.TrimSpace(line), "} ")
+		if !ok || !strings.HasPrefix(series, name+"{") || slices.ContainsFunc(labels,
+			func(label string) bool { return !strings.Contains(series, label) }) {
+			continue
+		}
+		number, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += number
+	}
+	return sum
 }
 
 // logSize returns the size of the node's log, in bytes.

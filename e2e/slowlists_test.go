@@ -59,14 +59,20 @@ func TestLists_ReadSlowly_MemoryBounded(t *testing.T) {
 			}
 			before := n.resident(t)
 			attack(t, n, tokens["greedy"])
+			eventually(t, time.Minute, "the slow caller exceeds its share", func() error {
+				if n.counter(t, "fencepost_caller_refusals_total", `caller="greedy"`) == 0 {
+					return errNotYet
+				}
+				return nil
+			})
 			most, served := before, 0
-			for range 20 {
+			for i := range 20 {
 				if code := n.listOnce(t, tokens["shop"]); code == http.StatusOK {
 					served++
 				}
 				limited, cancel := context.WithTimeout(shop, 5*time.Second)
 				if _, err := n.CreateTx(limited, &fencepostv1.CreateTxRequest{
-					Submitter: "s01", RequestId: fmt.Sprint("honest-", served), Payload: transfer,
+					Submitter: "s01", RequestId: fmt.Sprint("honest-", i), Payload: transfer,
 				}); err != nil {
 					t.Errorf("another caller: %v", err)
 				}

@@ -119,11 +119,11 @@ func TestTracker_AuditedBlocks_Known(t *testing.T) {
 	known(11, 12, 13)
 	a.dropSettled(
 		// a block that differs is kept
-		&txn.View{Head: 13 + quick.AuditDepth, Canonical: canonical})
+		&txn.View{Head: 13 + quick.AuditDepth, Cursor: &txn.Cursor{}, Canonical: canonical})
 	known(12)
 	a.dropSettled(
 		&txn.View{
-			Head:      13 + quick.AuditDepth,
+			Head: 13 + quick.AuditDepth, Cursor: &txn.Cursor{},
 			Canonical: func(number uint64) (txn.Hash, bool) { return txn.Hash{byte(number)}, true },
 		},
 	)

@@ -42,8 +42,9 @@ type OwnerChain interface {
 	// Gas estimates the gas of a draft by simulation, with the configured margin. As with Quote, a
 	// refusal is an outcome.
 	Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome)
-	// Pooled looks for the attempts of one nonce in the pool of one node. It is a hint: pools
-	// differ, and nothing may rest on it.
+	// Pooled looks for the attempts of one nonce in the pool of one node. It is a hint, because
+	// pools differ. Only IN_POOL before the first broadcast has an effect: the bytes are there
+	// although this ledger has not sent them, so the account is protected.
 	Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce,
 		hashes []txn.Hash) (txn.Diagnosis, error)
 }
@@ -56,8 +57,10 @@ type StuckPolicy interface {
 }
 
 // MempoolInspector diagnoses a transaction that is in no block, before it is rebroadcast: it looks
-// for the attempts of one nonce where an owner's own node would not. The result is a hint, on which
-// nothing rests. It must return before ctx ends.
+// for the attempts of one nonce where an owner's own node would not. The result is a hint, with one
+// exception. While there is a sign that another ledger uses the key, a transaction is looked up
+// before its first broadcast, and IN_POOL protects the account. So IN_POOL must mean that a pool
+// holds one of these hashes. Inspect must return before ctx ends.
 type MempoolInspector interface {
 	Inspect(ctx context.Context, chain txn.ChainID, address txn.Address, nonce txn.Nonce,
 		hashes []txn.Hash) (txn.Diagnosis, error)

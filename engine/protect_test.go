@@ -280,7 +280,7 @@ func (w *sharedKeyHarness) checkNonceUsed(id txn.TxID, by txn.Hash) {
 }
 
 // TestProtected_Transaction_Tracked removes the foreign transaction by a reorg. Ours is included
-// after all, and becomes final under the protection.
+// after all, and becomes final under the protection, which then ends: its evidence is refuted.
 func TestProtected_Transaction_Tracked(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -295,9 +295,15 @@ func TestProtected_Transaction_Tracked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tx := w.finish(id); tx.State != txn.Confirmed || w.cursor().Protected == nil {
-		t.Errorf("%+v, cursor %+v", tx.Status, w.cursor())
+	if tx := w.finish(id); tx.State != txn.Confirmed {
+		t.Errorf("%+v", tx.Status)
 	}
+	w.eventually("the protection ends", func() error {
+		if p := w.cursor().Protected; p != nil {
+			return fmt.Errorf("protected: %s", p.Reason)
+		}
+		return nil
+	})
 }
 
 // TestKeyUsedElsewhere_IdleOwner_Protects uses the key elsewhere after our last transaction, while

@@ -17,7 +17,13 @@
 // Options decide when and how a recorded transaction is bumped or cancelled, and who signs. They
 // cannot break a guarantee: the ledger's rules allow only certain moves, every signature is
 // verified against the request, and nothing is broadcast before it is recorded. A policy that is
-// wrong costs fees or time.
+// wrong costs fees or time, and an inspector that is wrong can protect an account.
+//
+// # Use from another module
+//
+// The repository holds several modules, which its go.mod joins by replace directives. Until a
+// release, copy its replace directives for gen/go and clients/go into the go.mod of your program,
+// with the paths of a checkout, and replace the main module as well.
 //
 // All nodes of one ledger should have the same options, because any node may own any account. A
 // policy is called by many owners concurrently, and again by the next owner after a crash.
@@ -78,7 +84,8 @@ func WithBumpPolicy(p txn.BumpPolicy) Option {
 
 // WithMempoolInspector sets the inspector that diagnoses transactions before they are rebroadcast,
 // in place of a node's own pool, and enables mempool.diagnose on every chain. Its result is shown
-// as a hint and reaches the policies.
+// as a hint and reaches the policies. It may report IN_POOL only if a pool holds one of the hashes:
+// before the first broadcast that can protect the account (engine.MempoolInspector).
 func WithMempoolInspector(i engine.MempoolInspector) Option {
 	return func(s *settings) { s.Mempool = i }
 }
@@ -89,12 +96,13 @@ func WithSigner(e sign.Entry) Option {
 	return func(s *settings) { s.Signers = append(s.Signers, e) }
 }
 
-// WithLogger sets the logger, in place of one on standard error as log.level and log.format say.
+// WithLogger sets the logger, in place of one on standard error, configured by log.level and
+// log.format.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) { s.logger = l }
 }
 
-// WithLogOutput sets where the log is written, as log.level and log.format say.
+// WithLogOutput sets where the log is written, configured by log.level and log.format.
 func WithLogOutput(w io.Writer) Option {
 	return func(s *settings) { s.output = w }
 }

@@ -313,7 +313,7 @@ func byID(id string) *pb.GetTxRequest {
 
 func readRefusals(other string) []refusal {
 	return []refusal{
-		bad("no target", getTx, &pb.GetTxRequest{}, "key", "set tx_id or request"),
+		bad("no target", getTx, &pb.GetTxRequest{}, "key", "set tx_id"),
 		bad("not a UUID", getTx, byID("17"), "tx_id",
 			"valid UUID"),
 		noTx("unknown UUID", getTx, byID(other)),

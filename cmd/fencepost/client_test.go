@@ -379,7 +379,7 @@ func TestArguments_InvalidUTF8(t *testing.T) {
 	for line, what := range map[string]string{
 		"tx create --data 0x00 --submitter a\xff":               "--submitter",
 		"tx create --data 0x00 --submitter a --request-id \xff": "--request-id",
-		"tx get \xff":              "TX_ID",
+		"tx get \xff":              "TX_ID|HASH",
 		"tx watch \xff":            "TX_ID",
 		"tx watch a \xff":          "TX_ID",
 		"tx cancel \xff":           "TX_ID",

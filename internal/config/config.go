@@ -239,7 +239,7 @@ type Fees struct {
 	L1Fee          string       // none, or op-stack
 }
 
-// L1FeeSource returns the source of the fees that a rollup charges beside gas; empty: none.
+// L1FeeSource returns the source of the fees that a rollup charges in addition to gas; empty: none.
 func (f Fees) L1FeeSource() string {
 	if f.L1Fee == "none" {
 		return ""

@@ -16,7 +16,6 @@ type otherName struct {
 // otherNames lists what users of other transaction managers look for, by topic.
 func otherNames() []otherName {
 	return []otherName{
-		{"lease.duration", []string{"lease.duration"}, ""},
 		{"lease.renewInterval", []string{"lease.renew_interval"}, ""},
 		{"clockSkewAllowance, clock skew grace", nil, "Only the database's clock decides when a " +
 			"lease expires, so nodes' clocks need not agree. An owner stops a tenth of " +
@@ -83,13 +82,11 @@ func otherNames() []otherName {
 
 		{"events.mode", nil, "Events are always recorded, and WatchTx delivers them; clients may " +
 			"also poll GetTx."},
-		{"payload.max_bytes", []string{"payload.max_bytes"}, ""},
-		{"queue.max_per_submitter", []string{"queue.max_per_submitter"}, ""},
 	}
 }
 
 const otherNamesIntro = "## Keys under other names\n\n" +
-	"Other transaction managers, and earlier designs of this one, use the names on the left.\n\n" +
+	"Other transaction managers use the names on the left.\n\n" +
 	"| name | key here | why |\n|---|---|---|\n"
 
 func writeOtherNames(b *strings.Builder) {

@@ -244,8 +244,10 @@ func grpcFields() []field[GRPC] {
 				"A connection with 16 MiB of unread responses gets the same error for further "+
 				"calls. A connection may have a quarter of all ListTxs calls that the node may "+
 				"serve at once, and so may a caller over all its connections (CALLER_LIMITED). "+
-				"Over HTTP a caller may leave 8 MiB of long responses unread, and all callers "+
-				"128 MiB; reads beyond that return the same errors.",
+				"Over HTTP a node builds four lists at once, one per caller (two per address, "+
+				"for callers without names); others wait up to 15s. A caller may leave 8 MiB of "+
+				"long HTTP responses unread, and all callers 128 MiB. Reads beyond that return "+
+				"the same errors after they ran.",
 			func(g *GRPC) *int { return &g.MaxCalls }),
 		value("max_connections", orWord("auto", whole(16, 1_000_000)), "auto",
 			"Open connections on this node. A full node closes the oldest connection without an "+
@@ -538,7 +540,7 @@ func chainFields() []field[Chain] {
 			func(c *Chain) *Mempool { return &c.Mempool },
 			value("diagnose", yesNo(), "false",
 				"Looks up a transaction in a node's pool before each rebroadcast. The result "+
-					"is shown as a hint only, because pools differ.",
+					"is shown as a hint, because pools differ.",
 				func(m *Mempool) *bool { return &m.Diagnose }),
 		),
 		section(
@@ -627,7 +629,7 @@ func feeFields() []field[Fees] {
 				"private chains.",
 			func(f *Fees) **uint256.Int { return &f.FixedPrice }),
 		value("l1_fee", oneOf("none", "op-stack"), "none",
-			"Where the fees are read that a rollup charges beside gas. op-stack: from the "+
+			"Source of the fees that a rollup charges in addition to gas. op-stack: the "+
 				"GasPriceOracle contract (since Fjord), once per block, as upper bounds of the L1 "+
 				"data fee and the operator fee. They count towards the funds that a transaction "+
 				"needs.",

@@ -1,5 +1,5 @@
 // Package limit bounds the calls and watches in progress on a node, and the responses that clients
-// do not read. All code that relies on internals of grpc-go is in response.go and conn.go, and
+// do not read. All code that relies on internals of grpc-go is in response.go and connstate.go, and
 // canary_test.go fails if grpc-go changes them.
 package limit
 

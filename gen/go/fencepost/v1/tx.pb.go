@@ -840,7 +840,7 @@ type OperatorDetails struct {
 	// Number of the newest attempt that an endpoint accepted; 0: none.
 	AcceptedAttempt uint32 `protobuf:"varint,6,opt,name=accepted_attempt,json=acceptedAttempt,proto3" json:"accepted_attempt,omitempty"`
 	// The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
-	// POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
+	// POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint, because pools differ.
 	Diagnosis string `protobuf:"bytes,7,opt,name=diagnosis,proto3" json:"diagnosis,omitempty"`
 	// The configured name of the caller that created the transaction, as authenticated; empty where
 	// callers have no names.

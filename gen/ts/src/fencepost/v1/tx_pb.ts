@@ -272,7 +272,7 @@ export type OperatorDetails = Message<"fencepost.v1.OperatorDetails"> & {
 
   /**
    * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
-   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
+   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint, because pools differ.
    *
    * @generated from field: string diagnosis = 7;
    */

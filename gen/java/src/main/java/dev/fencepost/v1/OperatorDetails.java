@@ -211,7 +211,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
-   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
+   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint, because pools differ.
    * </pre>
    *
    * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -233,7 +233,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
-   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
+   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint, because pools differ.
    * </pre>
    *
    * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -1457,7 +1457,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
-     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
+     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint, because pools differ.
      * </pre>
      *
      * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -1478,7 +1478,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
-     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
+     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint, because pools differ.
      * </pre>
      *
      * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -1500,7 +1500,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
-     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
+     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint, because pools differ.
      * </pre>
      *
      * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -1518,7 +1518,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
-     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
+     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint, because pools differ.
      * </pre>
      *
      * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -1533,7 +1533,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
-     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
+     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint, because pools differ.
      * </pre>
      *
      * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>

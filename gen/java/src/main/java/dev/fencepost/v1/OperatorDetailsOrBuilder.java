@@ -117,7 +117,7 @@ public interface OperatorDetailsOrBuilder extends
   /**
    * <pre>
    * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
-   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
+   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint, because pools differ.
    * </pre>
    *
    * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -127,7 +127,7 @@ public interface OperatorDetailsOrBuilder extends
   /**
    * <pre>
    * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
-   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
+   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint, because pools differ.
    * </pre>
    *
    * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
