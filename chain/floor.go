@@ -27,6 +27,11 @@ const (
 	// halved after each further floorHold. A floor still in force costs one rejected broadcast to
 	// learn again, and a lowered floor is not paid forever.
 	floorHold = time.Hour
+	// guessHold is the same for a guessed tip, which no node has stated.
+	guessHold = 10 * time.Minute
+	// firstGuessPause is the time until a guess may be doubled; each further pause is twice as
+	// long, up to lastGuessPause.
+	firstGuessPause, lastGuessPause = time.Second, time.Minute
 	// floorBits ends the halving.
 	floorBits = 256
 	// typeHold is how long only legacy transactions are sent after the last rejection of another
@@ -43,12 +48,20 @@ type Floors struct {
 	at      time.Time // of the last rejection that changed it
 	typed   bool      // a transaction's type was rejected
 	typedAt time.Time // the last time
+
+	doublings int       // of the guess, in a row
+	doubleAt  time.Time // when it may be doubled again
+	refused   txn.Wei   // the highest tip that was refused without a number since then
 }
 
-// Learn records a rejection of these bytes. Only an UNDERPRICED outcome with a required fee has an
-// effect. limit, unless zero, caps the floor, so that no node can raise fees above the
-// configuration.
+// Learn records the outcome of a broadcast of these bytes. An UNDERPRICED outcome with a required
+// fee has an effect, and the acceptance of a tip after a lower one was refused without a number.
+// limit, unless zero, caps the floor, so that no node can raise fees above the configuration.
 func (f *Floors) Learn(now time.Time, signed txn.Signed, o txn.Outcome, limit txn.Wei) {
+	if o.Class == txn.Accepted {
+		f.learnAccepted(now, signed)
+		return
+	}
 	if o.Class != txn.Underpriced || o.FeeNeeded == nil && o.TipNeeded == nil {
 		return
 	}
@@ -78,6 +91,23 @@ func (f *Floors) Learn(now time.Time, signed txn.Signed, o txn.Outcome, limit tx
 	}
 }
 
+func (f *Floors) learnAccepted(now time.Time, signed txn.Signed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	tx := new(types.Transaction)
+	if f.refused.IsZero() || tx.UnmarshalBinary(signed.Raw) != nil {
+		return
+	}
+	tip, overflow := uint256.FromBig(tx.GasTipCap())
+	learned, most := f.decayedAt(now), txn.Wei{}
+	most.Lsh(&f.refused, 1)
+	if overflow || !tip.Gt(&f.refused) || tip.Gt(&most) || !tip.Gt(&learned.Guess) {
+		return
+	}
+	learned.Guess = *tip
+	f.floor, f.at, f.refused = learned, now, txn.Wei{}
+}
+
 // LearnType records that no node took these bytes because of their type.
 func (f *Floors) LearnType(now time.Time, signed txn.Signed, o txn.Outcome) {
 	if o.Class != txn.TypeNotSupported {
@@ -94,8 +124,9 @@ func (f *Floors) LearnType(now time.Time, signed txn.Signed, o txn.Outcome) {
 
 // Guess raises the floor for the replacement of an attempt that every node refused as UNDERPRICED,
 // unless a rejection stated the minimum: to the tip that the node suggests, or to twice the refused
-// one. limit, unless zero, caps it; without a limit only the suggestion counts. The floor of m is
-// updated.
+// one. The pauses between doublings grow, for any number of accounts: a pool that is full for
+// a moment refuses in the same words. limit, unless zero, caps the floor; without a limit only the
+// suggestion counts. The floor of m is updated.
 func (f *Floors) Guess(now time.Time, r txn.FeeRequest, m *Market, limit txn.Wei) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +140,8 @@ func (f *Floors) Guess(now time.Time, r txn.FeeRequest, m *Market, limit txn.Wei
 		guess = orZero(m.GasPrice)
 	}
 	if !guess.Gt(&r.Newest.Tip) {
-		if limit.IsZero() {
+		f.refused = larger(f.refused, r.Newest.Tip)
+		if limit.IsZero() || now.Before(f.doubleAt) {
 			return
 		}
 		if _, overflow := guess.MulOverflow(&r.Newest.Tip, uint256.NewInt(2)); overflow {
@@ -117,6 +149,11 @@ func (f *Floors) Guess(now time.Time, r txn.FeeRequest, m *Market, limit txn.Wei
 		}
 	}
 	if guess = believed(&guess, limit); guess.Gt(&m.Floor.Guess) {
+		if now.Sub(f.doubleAt) > guessHold {
+			f.doublings = 0
+		}
+		f.doubleAt = now.Add(min(firstGuessPause<<f.doublings, lastGuessPause))
+		f.doublings++
 		f.floor, f.at = f.decayedAt(now), now
 		f.floor.Guess, m.Floor.Guess = guess, guess
 	}
@@ -191,9 +228,10 @@ func (f *Floors) floorAt(now time.Time) Floor {
 
 func (f *Floors) decayedAt(now time.Time) Floor {
 	halvings := uint(min(max(0, now.Sub(f.at)/floorHold), floorBits))
+	guessHalvings := uint(min(max(0, now.Sub(f.at)/guessHold), floorBits))
 	held := f.floor
-	for _, fee := range []*txn.Wei{&held.Tip, &held.Price, &held.Guess} {
-		fee.Rsh(fee, halvings)
-	}
+	held.Tip.Rsh(&held.Tip, halvings)
+	held.Price.Rsh(&held.Price, halvings)
+	held.Guess.Rsh(&held.Guess, guessHalvings)
 	return held
 }

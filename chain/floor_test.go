@@ -234,3 +234,23 @@ func TestSend_TypeRefusedByOne_Kept(t *testing.T) {
 		t.Errorf("after a restart: %+v %+v", fees, o)
 	}
 }
+
+// TestFloors_ManyAccounts_GuessDoubledSlowly refuses an attempt of another account every 100 ms for
+// ten seconds, as a full pool does.
+func TestFloors_ManyAccounts_GuessDoubledSlowly(t *testing.T) {
+	t.Parallel()
+	f, tip := new(Floors), wei(10)
+	for after := time.Duration(0); after < 10*time.Second; after += 100 * time.Millisecond {
+		now := floorStart.Add(after)
+		m := Market{BaseFee: new(txn.Wei)}
+		f.Guess(now, priced(txn.Underpriced, 1_000_000, tip.Uint64()), &m, wei(1_000_000))
+		tip = larger(tip, f.At(now).Guess)
+	}
+	if most := wei(160); tip.Gt(&most) {
+		t.Errorf("a tip of 10 became %s", tip.Dec())
+	}
+	if got := f.At(floorStart.Add(10*time.Second + 4*guessHold)).Guess; got.Gt(&tip) ||
+		got.Uint64() > 10 {
+		t.Errorf("the guess is %s after 40 minutes", got.Dec())
+	}
+}

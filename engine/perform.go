@@ -256,7 +256,7 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 		// broadcasts the same bytes.
 		return txn.Change{}, ctx.Err()
 	}
-	a.saveRules(calls, answer.Class)
+	a.saveRules(calls, answer.Class, s.Attempt.No > 1)
 	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastOutcome != "")
 	if txn.KnownUnsent(s, answer) {
 		if a.twinChecks <= 0 {

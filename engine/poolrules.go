@@ -46,14 +46,15 @@ func (p *poolRules) forget(chain txn.ChainID) {
 	delete(p.recorded, chain)
 }
 
-// saveRules records the rules that a refusal has revealed, so that other nodes and later starts
-// need not be refused. If it fails, they are.
-func (a *actor) saveRules(ctx context.Context, outcome txn.Class) {
-	if outcome != txn.Underpriced && outcome != txn.TypeNotSupported {
+// saveRules records the rules that a refusal, or the acceptance of a replacement, has revealed, so
+// that other nodes and later starts need not be refused. If it fails, they are.
+func (a *actor) saveRules(ctx context.Context, outcome txn.Class, replacement bool) {
+	if outcome != txn.Underpriced && outcome != txn.TypeNotSupported &&
+		(outcome != txn.Accepted || !replacement) {
 		return
 	}
 	chain, rules := a.ledger.Submitter.Chain, a.chain.PoolRules()
-	if !a.e.rules.due(chain, rules, a.e.Clock.Now()) {
+	if rules == (txn.PoolRules{}) || !a.e.rules.due(chain, rules, a.e.Clock.Now()) {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, a.e.RenewInterval)

@@ -14,7 +14,7 @@ func (a *actor) replace(ctx context.Context, v *txn.View, s *txn.Replace) (txn.C
 	var r txn.Replacement
 	var market txn.Fees
 	market, r.Outcome = a.chain.Fees(calls, s.FeeRequest())
-	a.saveRules(calls, s.Refused)
+	a.saveRules(calls, s.Refused, false)
 	if s.Kind == txn.Cancel && r.Outcome.Class == txn.Accepted {
 		s.Estimate = a.cancelGas(calls, v, s)
 	}

@@ -101,7 +101,8 @@ func Sent(v *View, b Broadcast, answer Outcome) Change {
 			delay = outageBackoff(next.SubmitAttempts)
 		}
 		if v.replacesRefused(tx, next, b.Attempt) {
-			delay = Backoff(tx.replacements())
+			// the first replacement comes soon; without one, it waits like any other
+			delay = Backoff(max(tx.replacements(), next.SubmitAttempts-1))
 		}
 		delay = min(max(delay, answer.RetryAfter), v.Policy.ResubmitInterval)
 	}

@@ -415,8 +415,10 @@ func (t *Tracker) hashesToLookUp(next window, added []txn.Block, gap bool) []txn
 		}
 	}
 	for h, f := range t.follows {
-		if f.receipt != nil && f.doubted && !f.agreed && t.deepEnough(f, next) {
+		if r := f.receipt; r != nil && f.doubted && !f.agreed && t.deepEnough(f, next) {
 			t.wanted[h] = true
+			// no receipt proves nothing while the block of the first reading is canonical
+			f.listed = &txn.BlockRef{Number: r.BlockNumber, Hash: r.BlockHash}
 		}
 	}
 	t.checked = next
