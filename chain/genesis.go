@@ -10,11 +10,12 @@ import (
 )
 
 // batch makes reads in as few requests as the endpoint takes, like [jsonrpc.Client.Batch]. Each
-// request of several calls also reads the genesis block: a proxy may pass the requests of one
-// connection to nodes of different chains. If it is the wrong one, no response counts. Quotes do
-// without it: they depend on the newest block only, and fees are limited by their caps.
+// request also reads the genesis block, unless the endpoint takes no batches: a proxy may pass the
+// requests of one connection to nodes of different chains. If it is the wrong one, no response
+// counts. Quotes do without it: they depend on the newest block only, and fees are limited by their
+// caps.
 func (e *endpoint) batch(ctx context.Context, client *jsonrpc.Client, calls []jsonrpc.Call) error {
-	for len(calls) > 1 && e.maxBatch() > 1 && !e.unproven.Load() {
+	for len(calls) > 0 && e.maxBatch() > 1 && !e.unproven.Load() {
 		n := min(len(calls), e.maxBatch()-1)
 		var genesis *header
 		proven := append(slices.Clone(calls[:n]), genesisCall(&genesis))

@@ -514,3 +514,43 @@ func TestQuirk_ReceiptCorrected_OutcomeFollows(t *testing.T) {
 		})
 	}
 }
+
+// missingReceipts is a chain whose endpoint has no receipt when missing returns true.
+type missingReceipts struct {
+	Chain
+	missing func() bool
+}
+
+func (c missingReceipts) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
+	all := c.Chain.Receipts(ctx, hashes)
+	for i := range all {
+		if all[i].Receipt != nil && c.missing() {
+			all[i].Receipt = nil
+		}
+	}
+	return all
+}
+
+// TestQuirk_RevertedReceiptMissingOnce_NoReorg has an endpoint that lacks the receipt of a reverted
+// transaction when it is read for the second time. Its block is still canonical, so that proves
+// nothing.
+func TestQuirk_RevertedReceiptMissingOnce_NoReorg(t *testing.T) {
+	t.Parallel()
+	v := newChainHarness(t, "memory", quick, nil)
+	v.onMemory(chaintest.New(chaintest.Options{TrustGasLimits: true}))
+	var readings atomic.Int32
+	v.adjust = func(o *Options) {
+		o.Chains[0].Chain = missingReceipts{o.Chains[0].Chain, func() bool {
+			return readings.Add(1) == 2
+		}}
+	}
+	v.node()
+	payload := v.reverting()
+	payload.GasLimit = 100_000
+	id := v.create(0, "one", payload)
+	tx := v.finish(id)
+	if kinds := v.events(id); tx.Executed != txn.Reverted || readings.Load() < 3 ||
+		slices.Contains(kinds, txn.EventReorged) {
+		t.Errorf("%s %s after %d readings: %v", tx.State, tx.Executed, readings.Load(), kinds)
+	}
+}
