@@ -260,3 +260,19 @@ func TestReplacement_PriceRefused_LowestCap(t *testing.T) {
 		t.Errorf("limit %s", s.Limit.Dec())
 	}
 }
+
+// TestSent_RefusedAgain_WaitsLonger: only the first replacement comes soon. A transaction that
+// cannot be replaced, such as one at its cap, is rebroadcast as rarely as any other.
+func TestSent_RefusedAgain_WaitsLonger(t *testing.T) {
+	t.Parallel()
+	w := refusedOnce(t, refusing(), Fees{Cap: wei(500), Tip: wei(10)}, FeeCapBelowBaseFee)
+	tx := &w.view.Open[0]
+	for tries := range 8 {
+		tx.SubmitAttempts = tries
+		c := Sent(&w.view, Broadcast{Tx: tx, Attempt: tx.newest()},
+			Outcome{Class: FeeCapBelowBaseFee})
+		if want := min(Backoff(tries), w.view.Policy.ResubmitInterval); c.Writes[0].Delay != want {
+			t.Errorf("after %d tries: %s, want %s", tries, c.Writes[0].Delay, want)
+		}
+	}
+}
