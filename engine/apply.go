@@ -31,7 +31,6 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 		l.FailedOver, a.trial = false, nil
 	}
 	a.remember(v.Cursor, c)
-	a.publishFacts()
 	if c.Status != "" {
 		l.Submitter.Status = c.Status
 		if c.StatusReason != "" {
@@ -55,6 +54,7 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 		}
 		a.inbox.Commands = slices.DeleteFunc(a.inbox.Commands, same)
 	}
+	a.publishFacts()
 	for i := range c.Writes {
 		a.applyWrite(v, &c.Writes[i])
 	}

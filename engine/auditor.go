@@ -255,10 +255,10 @@ func (u *auditor) unknown(ctx context.Context, a *actor,
 	return audit.New(found, past)
 }
 
-// protect requests a protection, unless one is in force: its evidence would be lost on the
-// operator, and ours is found again.
+// protect requests a protection, unless one that awaits a decision is in force: its evidence would
+// be lost on the operator, and ours is found again.
 func (u *auditor) protect(ctx context.Context, a *actor, ask store.Ask) (asked bool) {
-	if of := a.auditFacts.Load(); of.cursor == nil || of.cursor.Protected != nil {
+	if of := a.auditFacts.Load(); of.cursor == nil || of.cursor.AwaitsDecision() {
 		return false
 	}
 	ask.Operator = "auditor"

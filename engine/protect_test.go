@@ -18,6 +18,7 @@ import (
 	"github.com/fencepost/fencepost/chain/devchain"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -555,16 +556,21 @@ func (c blindChain) Consumer(ctx context.Context, address txn.Address,
 
 // TestQuirk_UsedNonceIsOurs_ProtectionLifted protects a submitter because an endpoint hides its
 // transaction. Once the transaction is final after all, the evidence is refuted and the protection
-// ends with a recorded decision, unless an operator has resolved a transaction on that evidence.
+// ends with a recorded decision, unless an operator has resolved a transaction on that evidence, or
+// another protection was requested meanwhile.
 func TestQuirk_UsedNonceIsOurs_ProtectionLifted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		takeover bool // before the transaction is seen
 		fails    bool // an operator fails it
+		protects bool // an operator protects as well
+		audits   bool // the auditor requests a protection as well
 	}{
-		"the same owner":       {},
-		"after a takeover":     {takeover: true},
-		"resolved by operator": {takeover: true, fails: true},
+		"the same owner":        {},
+		"after a takeover":      {takeover: true},
+		"resolved by operator":  {takeover: true, fails: true},
+		"protected by operator": {protects: true},
+		"violation found":       {audits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -591,11 +597,41 @@ func TestQuirk_UsedNonceIsOurs_ProtectionLifted(t *testing.T) {
 					t.Fatal(got)
 				}
 			}
+			if c.protects {
+				w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
+			}
+			if c.audits {
+				u, err := newAuditor(n.engine)
+				if err != nil {
+					t.Fatal(err)
+				}
+				owner, _ := u.next()
+				if !u.protect(t.Context(), owner, store.Ask{Kind: txn.CommandProtect,
+					Action: txn.ProtectByAudit, Reason: "a violation"}) {
+					t.Error("the auditor requests no protection")
+				}
+				w.eventually("the auditor's protection", func() error {
+					if now := w.cursor().Protected; now == nil || now.ID == p.ID {
+						return fmt.Errorf("%+v", now)
+					}
+					return nil
+				})
+			}
 			if c.takeover {
 				n.stop()
 				start("b")
 			}
 			blind.Store(false)
+			if c.protects || c.audits {
+				w.finish(id)
+				w.chain.MineEmpty(int(w.policy.Confirmations) + 2)
+				// A command is decided after the changes seen before it.
+				w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.ResultAlreadyProtected)
+				if now := w.cursor().Protected; now == nil || now.ID != p.ID+1 {
+					t.Errorf("%+v", now)
+				}
+				return
+			}
 			if c.fails {
 				w.eventually("the outcome is revoked", func() error {
 					w.chain.MineEmpty(1)

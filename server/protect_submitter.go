@@ -11,7 +11,7 @@ import (
 )
 
 // ProtectSubmitter protects a submitter manually. An existing protection stays, with its reason,
-// unless it would end automatically.
+// unless it may end automatically.
 func (s *submitterService) ProtectSubmitter(ctx context.Context,
 	r *pb.ProtectSubmitterRequest) (*pb.ProtectSubmitterResponse, error) {
 	id, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
@@ -38,7 +38,7 @@ func (s *submitterService) protected(ctx context.Context, id txn.SubmitterID,
 	}
 	leaving := slices.ContainsFunc(commands,
 		func(c txn.Command) bool { return c.Kind == txn.CommandExitProtect })
-	if p := inForce(info); p != nil && !p.EndsAutomatically() && !leaving {
+	if p := inForce(info); p != nil && !p.MayEndAutomatically() && !leaving {
 		return info, nil
 	}
 	v, err := s.commands.obtain(ctx, id, ask)

@@ -351,6 +351,24 @@ func TestProtect_AutomaticProtectionInForce_Replaced(t *testing.T) {
 	}
 }
 
+// Only the owner knows whether a protection for a nonce used elsewhere may end automatically.
+func TestProtect_NonceUsedElsewhere_OwnerDecides(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
+	o.protect()
+	o.runDecisions(at(0))
+	if p := n.protect(); p.GetProtectionId() != 1 || p.GetReason() != txn.ReasonNonceElsewhere {
+		t.Errorf("protected: %v", p)
+	}
+	c, err := o.store.Commands(t.Context(), o.id, 0, 10)
+	if err != nil || len(c) != 2 || c[0].Kind != txn.CommandProtect ||
+		c[0].Result != txn.ResultAlreadyProtected {
+		t.Errorf("%+v %v", c, err)
+	}
+}
+
 // Repeated calls leave one command, and their errors report it as recorded.
 func TestDecisions_NoOwner_OneCommand(t *testing.T) {
 	t.Parallel()

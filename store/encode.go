@@ -47,7 +47,7 @@ func room[T any](rows int, columns ...*[]T) {
 func roomForChanges(p *db.CommitParams, rows int) {
 	room(rows, &p.ChangeNo, &p.SubmitterID, &p.WriteCount)
 	room(rows, &p.FencingToken, &p.TakeNonce, &p.InitNonce, &p.InitBlock, &p.ProtectExpect,
-		&p.UnprotectExpect, &p.UnprotectID, &p.UnprotectTo)
+		&p.ProtectReplaces, &p.UnprotectExpect, &p.UnprotectID, &p.UnprotectTo)
 	room(rows, &p.InitBlockHash)
 	room(rows, &p.ProtectReason, &p.ProtectEvidence, &p.UnprotectReason, &p.NewStatus,
 		&p.StatusReason)
@@ -81,11 +81,12 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	var initBlock int64
 	var initHash []byte
 	var reason, evidence string
+	var replaces int64
 	if c.Take != nil {
 		take = int64(c.Take.Nonce)
 	}
 	if c.Protect != nil {
-		expect = int64(c.Protect.Expect)
+		expect, replaces = int64(c.Protect.Expect), c.Protect.Replaces
 		reason, evidence = c.Protect.Reason, c.Protect.Evidence
 		if seen := c.Protect.ChainNonce; seen != nil {
 			chainNonce = int64(*seen)
@@ -107,6 +108,7 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	p.InitBlock = append(p.InitBlock, initBlock)
 	p.InitBlockHash = append(p.InitBlockHash, initHash)
 	p.ProtectExpect = append(p.ProtectExpect, expect)
+	p.ProtectReplaces = append(p.ProtectReplaces, replaces)
 	p.ProtectReason = append(p.ProtectReason, reason)
 	p.ProtectEvidence = append(p.ProtectEvidence, evidence)
 	p.ProtectChainNonce = append(p.ProtectChainNonce, chainNonce)

@@ -150,6 +150,29 @@ func TestProtect_SelfEndingProtection_GivesWay(t *testing.T) {
 	k.want(k.commit(s, l, reorged), Conflict)
 }
 
+// TestProtect_LostNonce_GivesWay: a protection that its evidence may refute gives way to one that
+// names it, for any reason but a reorg.
+func TestProtect_LostNonce_GivesWay(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	_, l, _ := k.protected(s, "alice") // for a nonce used elsewhere
+	guard := func(replaces int64, reason string) txn.Change {
+		return txn.Change{Protect: &txn.Protection{Expect: 1, Replaces: replaces, Reason: reason,
+			Evidence: "new"}}
+	}
+	k.want(k.commit(s, l, guard(0, txn.ProtectByOperator)), Conflict)
+	k.want(k.commit(s, l, guard(1, txn.ReasonReorgedFinal)), Conflict)
+	k.done(s, l, guard(1, txn.ReasonNonceElsewhere))
+	k.want(k.commit(s, l, guard(1, txn.ProtectByOperator)), Conflict) // it has been replaced
+	k.done(s, l, guard(2, txn.ProtectByOperator))
+	k.want(k.commit(s, l, guard(3, txn.ReasonNonceElsewhere)), Conflict)
+	if c := k.load(s, l).Cursor; c.Protected == nil || c.Protected.ID != 3 ||
+		c.Protected.Reason != txn.ProtectByOperator {
+		t.Errorf("%+v %+v", c, c.Protected)
+	}
+}
+
 // TestAlign_Gap_RecordedOnce: the cursor skips numbers by an operator's decision alone, and each is
 // written down.
 func TestAlign_Gap_RecordedOnce(t *testing.T) {

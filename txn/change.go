@@ -44,7 +44,9 @@ type Take struct{ Nonce Nonce }
 // nonce.
 type Protection struct {
 	// the cursor must still be here; otherwise our own allocation looked like a foreign one
-	Expect   Nonce
+	Expect Nonce
+	// the protection in force that this one may replace, by Cursor.replaceable; 0: none
+	Replaces int64
 	Reason   string
 	Evidence string // for the operator: observations, blocks and times
 	// ChainNonce is the account's next nonce on chain when the protection was decided on, the pool
@@ -245,10 +247,25 @@ type Protected struct {
 	Tx TxID
 }
 
-// EndsAutomatically reports whether the protection ends without a decision, whatever becomes known:
-// once all reorged final transactions are final again. One whose evidence is refuted ends as well:
-// see refuted.
-func (p *Protected) EndsAutomatically() bool { return p.Reason == ReasonReorgedFinal }
+// EndsAutomatically reports whether the protection may end without a decision: once all reorged
+// final transactions are final again, or once its evidence is refuted (see refuted).
+func (p *Protected) EndsAutomatically() bool {
+	return p.Reason == ReasonReorgedFinal || p.Tx != (TxID{})
+}
+
+// MayEndAutomatically is EndsAutomatically for a reader that does not have Tx. When it reports
+// true, only the owner knows.
+func (p *Protected) MayEndAutomatically() bool {
+	return p.EndsAutomatically() || p.Reason == ReasonNonceElsewhere
+}
+
+// replaceable returns the number of the protection in force that gives way to another; 0: none.
+func (c *Cursor) replaceable() int64 {
+	if c.Protected == nil || c.AwaitsDecision() {
+		return 0
+	}
+	return c.Protected.ID
+}
 
 // AwaitsDecision reports whether a protection is in force that only a decision ends. It replaces
 // any other protection, and none replaces it (L10).

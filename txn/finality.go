@@ -66,7 +66,8 @@ func auditFinality(v *View) (Step, bool) {
 			Reason:   ReasonReorgedFinal,
 			Evidence: c.Writes[0].Next.LastError,
 		}
-	case len(c.Writes) == 0 && guard != nil && guard.EndsAutomatically() && !v.hasReorgedFinal():
+	case len(c.Writes) == 0 && guard != nil && guard.Reason == ReasonReorgedFinal &&
+		!v.hasReorgedFinal():
 		c.Unprotect = &Unprotection{
 			ID:     guard.ID,
 			Expect: v.Cursor.Next,

@@ -240,7 +240,7 @@ func (w *world) applyProtection(t fataler, c Change) {
 	t.Helper()
 	if p := c.Protect; p != nil {
 		if p.Expect != w.view.Cursor.Next ||
-			w.view.Cursor.Protected != nil && !w.view.Cursor.Protected.EndsAutomatically() ||
+			w.view.Cursor.AwaitsDecision() || p.Replaces != w.view.Cursor.replaceable() ||
 			p.Evidence == "" {
 			t.Fatalf("%+v protects %+v", p, w.view.Cursor)
 		}

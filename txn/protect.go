@@ -184,6 +184,10 @@ func (v *View) refuted() *Unprotection {
 	if own == nil {
 		return nil
 	}
+	hash, known := v.canonicalHash(own.Receipt.BlockNumber)
+	if !known || hash != own.Receipt.BlockHash {
+		return nil // not compared with the chain yet
+	}
 	return &Unprotection{
 		ID:     p.ID,
 		Expect: v.Cursor.Next,
@@ -218,9 +222,10 @@ func Investigated(v *View, s Investigate, by *Consumer) Change {
 func investigated(v *View, f *Finding, by *Consumer) Change {
 	f.Evidence += by.Evidence()
 	var c Change
-	if !v.Cursor.AwaitsDecision() {
+	if v.needsProtection(f.Reason) {
 		c.Protect = &Protection{
-			Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence, ChainNonce: f.ChainNonce,
+			Expect: v.Cursor.Next, Replaces: v.Cursor.replaceable(),
+			Reason: f.Reason, Evidence: f.Evidence, ChainNonce: f.ChainNonce,
 		}
 		if v.FailedOver && f.Reason == ReasonNonceElsewhere {
 			c.Protect.Reason = ProtectRestored
@@ -247,6 +252,14 @@ func investigated(v *View, f *Finding, by *Consumer) Change {
 	next.Doubted = false
 	c.Writes = v.move(f.Tx, kind, &next, v.Policy.ResubmitInterval)
 	return c
+}
+
+// needsProtection reports whether a finding starts a protection. A lost nonce needs no other one
+// than the one for a lost nonce that is in force: that ends only when all of them are refuted.
+func (v *View) needsProtection(reason string) bool {
+	p := v.Cursor.Protected
+	return !v.Cursor.AwaitsDecision() &&
+		(p == nil || p.Reason != ReasonNonceElsewhere || reason != ReasonNonceElsewhere)
 }
 
 // lowestMissing returns the transaction in flight with the lowest nonce that is in no block, by the
@@ -287,7 +300,7 @@ func disagreement(v *View, a *Account) (reason, message string) {
 }
 
 // protectOnCommand protects on request of an operator or the auditor. It replaces a protection that
-// would end automatically: a requested one ends only by a decision (L10).
+// may end automatically: a requested one ends only by a decision (L10).
 func protectOnCommand(v *View, c Command) Change {
 	switch {
 	case v.Cursor == nil:
@@ -306,6 +319,7 @@ func protectOnCommand(v *View, c Command) Change {
 	}
 	done.Protect = &Protection{
 		Expect:    v.Cursor.Next,
+		Replaces:  v.Cursor.replaceable(),
 		Reason:    reason,
 		Evidence:  evidence,
 		ByCommand: true,

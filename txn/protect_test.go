@@ -229,6 +229,17 @@ func TestProtect_OwnUse_EvidenceRefuted(t *testing.T) {
 	}{
 		"nothing else": {func(*world) {}, true},
 		"a cancel":     {func(w *world) { w.view.Queue[0].CancelRequested = true }, true},
+		"an operator's protect": {func(w *world) {
+			w.view.Commands = []Command{{ID: 7, Kind: CommandProtect, Reason: "key leaked"}}
+		}, false},
+		"an auditor's violation": {func(w *world) {
+			w.view.Commands = []Command{{ID: 7, Kind: CommandProtect, Action: ProtectByAudit,
+				Reason: "L2: two transactions with nonce 0"}}
+		}, false},
+		"lost commits": {func(w *world) { w.view.Lost = "version 3 is missing" }, false},
+		"its block not compared": {func(w *world) {
+			w.view.Canonical = func(uint64) (Hash, bool) { return Hash{}, false }
+		}, false},
 		"another protection": {func(w *world) {
 			guard := *w.view.Cursor.Protected
 			guard.Tx = TxID{9}
@@ -258,6 +269,7 @@ func TestProtect_OwnUse_EvidenceRefuted(t *testing.T) {
 		if protected(w).Tx != b.Tx.ID {
 			t.Fatalf("%s: protected for %s", name, protected(w).Tx)
 		}
+		w.view.Canonical = func(n uint64) (Hash, bool) { return w.blockHash(n), true }
 		c.meanwhile(w)
 		w.include(b.Attempt.Hash, true)
 		for range 20 {
@@ -271,6 +283,9 @@ func TestProtect_OwnUse_EvidenceRefuted(t *testing.T) {
 			}
 			w.head++
 			w.do(t, step, Outcome{Class: NonceTooLow}, accepted)
+			if p := protected(w); p != nil && p.Reason == ProtectRestored {
+				w.view.Lost = ""
+			}
 			w.head += policy.Confirmations
 			w.view.Audited = nil
 			for i := range w.final {

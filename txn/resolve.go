@@ -139,14 +139,16 @@ func mayStillExecute(v *View, tx *Tx, c Command) (sentence string, decided bool)
 	return "", true
 }
 
-// resolved returns the change of a supported decision. If no protection that awaits a decision is
-// in force, the foreign use of the nonce starts one (L10): it may not have been found before.
+// resolved returns the change of a supported decision. If no protection is in force for a use of
+// the nonce elsewhere, or that awaits a decision, that use starts one (L10): it may not have been
+// found before. After this decision, a refutation no longer ends one in force.
 func resolved(v *View, tx *Tx, c Command) Change {
 	done := commandResult(c, Applied, "")
-	if !v.Cursor.AwaitsDecision() {
+	if v.needsProtection(ReasonNonceElsewhere) {
 		done.Protect = &Protection{
-			Expect: v.Cursor.Next,
-			Reason: ReasonNonceElsewhere,
+			Expect:   v.Cursor.Next,
+			Replaces: v.Cursor.replaceable(),
+			Reason:   ReasonNonceElsewhere,
 			Evidence: fmt.Sprintf(
 				"nonce %d of transaction %s was used outside this ledger, in settled blocks; "+
 					"an operator decided on the transaction (%s)",

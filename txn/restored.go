@@ -28,7 +28,8 @@ func protectLost(v *View) (Step, bool) {
 		return nil, false
 	}
 	return Record{Change{Protect: &Protection{
-		Expect: v.Cursor.Next, Reason: ProtectRestored, Evidence: lostCommits(v.Lost),
+		Expect: v.Cursor.Next, Replaces: v.Cursor.replaceable(),
+		Reason: ProtectRestored, Evidence: lostCommits(v.Lost),
 	}}}, true
 }
 

@@ -13,8 +13,9 @@ func sentByOther(v *View, tx *Tx, next *Status) *Protection {
 	if !tx.Unsent || next.Sub != Included || v.Cursor.AwaitsDecision() {
 		return nil
 	}
-	return twin(v, tx, fmt.Sprintf("was in block %d (%s)", next.Receipt.BlockNumber,
-		next.Receipt.BlockHash.Hex()))
+	r := next.Receipt
+	return twin(v, tx, r.TxHash, fmt.Sprintf("was in block %d (%s)", r.BlockNumber,
+		r.BlockHash.Hex()))
 }
 
 // checkUnsent looks for a transaction in a pool before its first broadcast, while there is a sign
@@ -29,16 +30,17 @@ func checkUnsent(v *View, tx *Tx) (Step, bool) {
 	case tx.Diagnosis != InPool:
 		return nil, false
 	}
-	return Record{Change{Protect: twin(v, tx, "was in a pool")}}, true
+	return Record{Change{Protect: twin(v, tx, tx.newest().Hash, "was in a pool")}}, true
 }
 
-func twin(v *View, tx *Tx, where string) *Protection {
+func twin(v *View, tx *Tx, sent Hash, where string) *Protection {
 	return &Protection{
-		Expect: v.Cursor.Next,
-		Reason: ReasonNonceElsewhere,
+		Expect:   v.Cursor.Next,
+		Replaces: v.Cursor.replaceable(),
+		Reason:   ReasonNonceElsewhere,
 		Evidence: fmt.Sprintf("the bytes of transaction %s (%s, nonce %d) %s before their first "+
 			"broadcast: another ledger or program signs the same transactions with this key, and "+
-			"one execution may serve two requests", tx.ID, tx.newest().Hash.Hex(), *tx.Nonce,
+			"one execution may serve two requests", tx.ID, sent.Hex(), *tx.Nonce,
 			where),
 	}
 }

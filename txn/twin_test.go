@@ -1,6 +1,9 @@
 package txn
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestTwin_BytesBeforeFirstBroadcast_Protects puts the bytes of a transaction on chain or into a
 // pool before the owner has broadcast them.
@@ -46,5 +49,30 @@ func TestTwin_BytesBeforeFirstBroadcast_Protects(t *testing.T) {
 		if got := w.kinds[tx.ID]; len(got) < 2 { // it is tracked in any case
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestTwin_DuringLiftableProtection_TakesItsPlace finds a twin while the protection in force would
+// lift with its evidence. An unsent cancel is signed as well: the evidence names what was included.
+func TestTwin_DuringLiftableProtection_TakesItsPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	w.unsent = true
+	for len(w.view.Open) == 0 {
+		w.do(t, Decide(&w.view), Outcome{Class: Accepted}, accepted)
+	}
+	tx := &w.view.Open[0]
+	first := tx.TxHash
+	tx.Attempts = append(tx.Attempts, Attempt{No: 2, Kind: Cancel, Nonce: *tx.Nonce,
+		Hash: Hash{0xca}})
+	cursor := *w.view.Cursor
+	cursor.Protections = 1
+	cursor.Protected = &Protected{ID: 1, Reason: ReasonNonceElsewhere, Tx: tx.ID}
+	w.view.Cursor = &cursor
+	w.include(first, true)
+	w.settle(t)
+	if p := protected(w); p == nil || p.ID != 2 || p.Tx != (TxID{}) ||
+		!strings.Contains(p.Evidence, first.Hex()) {
+		t.Errorf("%+v", p)
 	}
 }

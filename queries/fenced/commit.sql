@@ -23,6 +23,8 @@ WITH change AS (
            unnest(@init_block::BIGINT[])          AS init_block,
            unnest(@init_block_hash::BYTEA[])      AS init_block_hash,
            unnest(@protect_expect::BIGINT[])      AS protect_expect,      -- -1: does not protect
+           -- the protection in force that may be replaced; 0: none
+           unnest(@protect_replaces::BIGINT[])    AS protect_replaces,
            unnest(@protect_reason::TEXT[])        AS protect_reason,
            unnest(@protect_evidence::TEXT[])      AS protect_evidence,
            unnest(@protect_chain_nonce::BIGINT[]) AS protect_chain_nonce, -- -1: unknown
@@ -112,7 +114,8 @@ WITH change AS (
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
-    -- A protection that is lifted automatically gives way to one that is not.
+    -- A protection that may be lifted automatically gives way to one that is not. Of those for a
+    -- nonce used elsewhere, the owner knows which may, and names it.
     SELECT l.change_no, n.protections
       FROM lease l
       JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
@@ -121,7 +124,10 @@ WITH change AS (
         OR (l.protect_expect >= 0 AND n.next_nonce = l.protect_expect
             AND (n.protect_reason IS NULL
                  OR n.protect_reason = 'REORGED_AFTER_FINAL'
-                    AND l.protect_reason <> n.protect_reason))
+                    AND l.protect_reason <> n.protect_reason
+                 OR n.protect_reason = 'NONCE_USED_ELSEWHERE'
+                    AND l.protect_reason <> 'REORGED_AFTER_FINAL'
+                    AND n.protections = l.protect_replaces))
         OR (l.unprotect_expect >= 0 AND n.next_nonce = l.unprotect_expect
             AND n.protect_reason IS NOT NULL AND n.protections = l.unprotect_id)
      ORDER BY n.submitter_id

@@ -22,96 +22,99 @@ WITH change AS (
            unnest($7::BIGINT[])          AS init_block,
            unnest($8::BYTEA[])      AS init_block_hash,
            unnest($9::BIGINT[])      AS protect_expect,      -- -1: does not protect
-           unnest($10::TEXT[])        AS protect_reason,
-           unnest($11::TEXT[])      AS protect_evidence,
-           unnest($12::BIGINT[]) AS protect_chain_nonce, -- -1: unknown
+           -- the protection in force that may be replaced; 0: none
+           unnest($10::BIGINT[])    AS protect_replaces,
+           unnest($11::TEXT[])        AS protect_reason,
+           unnest($12::TEXT[])      AS protect_evidence,
+           unnest($13::BIGINT[]) AS protect_chain_nonce, -- -1: unknown
            -- requested by a command, which records it
-           unnest($13::BOOLEAN[])      AS protect_asked,
+           unnest($14::BOOLEAN[])      AS protect_asked,
            -- -1: does not end a protection
-           unnest($14::BIGINT[])    AS unprotect_expect,
-           unnest($15::BIGINT[])        AS unprotect_id,
-           unnest($16::BIGINT[])        AS unprotect_to,
-           unnest($17::TEXT[])      AS unprotect_reason,
-           unnest($18::BOOLEAN[])    AS unprotect_asked,
-           unnest($19::TEXT[])            AS new_status,          -- '': unchanged
+           unnest($15::BIGINT[])    AS unprotect_expect,
+           unnest($16::BIGINT[])        AS unprotect_id,
+           unnest($17::BIGINT[])        AS unprotect_to,
+           unnest($18::TEXT[])      AS unprotect_reason,
+           unnest($19::BOOLEAN[])    AS unprotect_asked,
+           unnest($20::TEXT[])            AS new_status,          -- '': unchanged
            -- '': requested by a command, which records it
-           unnest($20::TEXT[])         AS status_reason,
+           unnest($21::TEXT[])         AS status_reason,
            -- compared with the chain after a fail-over
-           unnest($21::BOOLEAN[])           AS compared
+           unnest($22::BOOLEAN[])           AS compared
 ), write AS (
-    SELECT unnest($22::INT[])            AS change_no,
-           unnest($23::INT[])         AS submitter_id,
-           unnest($24::BIGINT[])     AS fencing_token,
-           unnest($25::UUID[])               AS tx_id,
-           unnest($26::BIGINT[])           AS version,
-           unnest($27::TEXT[])          AS from_state,
-           unnest($28::TEXT[])                AS kind,            -- '': no event
-           unnest($29::TEXT[])               AS state,
-           unnest($30::TEXT[])           AS sub_state,
-           unnest($31::BIGINT[])             AS nonce,           -- -1: none
-           unnest($32::INT[])                 AS slot,
-           unnest($33::BOOLEAN[])         AS released,
-           unnest($34::BOOLEAN[])         AS terminal,
-           unnest($35::BYTEA[])            AS tx_hash,         -- empty: none
-           unnest($36::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
-           unnest($37::BIGINT[])     AS receipt_block,
-           unnest($38::BYTEA[]) AS receipt_block_hash,
-           unnest($39::BOOLEAN[])  AS receipt_success,
-           unnest($40::BIGINT[])  AS receipt_gas_used,
-           unnest($41::TEXT[])   AS receipt_gas_price,
-           unnest($42::BYTEA[])       AS receipt_more,
-           unnest($43::TEXT[])            AS executed,
-           unnest($44::TEXT[])              AS reason,
-           unnest($45::TEXT[])          AS last_error,
-           unnest($46::TEXT[])     AS last_error_base,
-           unnest($47::INT[])      AS submit_attempts,
-           unnest($48::BOOLEAN[]) AS cancel_requested,
-           unnest($49::INT[])             AS requeued,
-           unnest($50::INT[])             AS accepted,
-           unnest($51::TEXT[])         AS last_answer,
-           unnest($52::INT[])               AS pooled,
-           unnest($53::TEXT[])            AS rejected,
-           unnest($54::BOOLEAN[])          AS waiting,
-           unnest($55::TEXT[])           AS diagnosis,
-           unnest($56::BYTEA[])              AS above,           -- empty: none
-           unnest($57::BIGINT[])       AS ended_block,     -- 0: none
-           unnest($58::BOOLEAN[])         AS new_fork,
-           unnest($59::BYTEA[])        AS event_above,     -- empty: none
-           unnest($60::BOOLEAN[])             AS late,            -- not_after has passed
-           unnest($61::BOOLEAN[])             AS sent,            -- after a broadcast
-           unnest($62::BIGINT[])          AS delay_ms
+    SELECT unnest($23::INT[])            AS change_no,
+           unnest($24::INT[])         AS submitter_id,
+           unnest($25::BIGINT[])     AS fencing_token,
+           unnest($26::UUID[])               AS tx_id,
+           unnest($27::BIGINT[])           AS version,
+           unnest($28::TEXT[])          AS from_state,
+           unnest($29::TEXT[])                AS kind,            -- '': no event
+           unnest($30::TEXT[])               AS state,
+           unnest($31::TEXT[])           AS sub_state,
+           unnest($32::BIGINT[])             AS nonce,           -- -1: none
+           unnest($33::INT[])                 AS slot,
+           unnest($34::BOOLEAN[])         AS released,
+           unnest($35::BOOLEAN[])         AS terminal,
+           unnest($36::BYTEA[])            AS tx_hash,         -- empty: none
+           unnest($37::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
+           unnest($38::BIGINT[])     AS receipt_block,
+           unnest($39::BYTEA[]) AS receipt_block_hash,
+           unnest($40::BOOLEAN[])  AS receipt_success,
+           unnest($41::BIGINT[])  AS receipt_gas_used,
+           unnest($42::TEXT[])   AS receipt_gas_price,
+           unnest($43::BYTEA[])       AS receipt_more,
+           unnest($44::TEXT[])            AS executed,
+           unnest($45::TEXT[])              AS reason,
+           unnest($46::TEXT[])          AS last_error,
+           unnest($47::TEXT[])     AS last_error_base,
+           unnest($48::INT[])      AS submit_attempts,
+           unnest($49::BOOLEAN[]) AS cancel_requested,
+           unnest($50::INT[])             AS requeued,
+           unnest($51::INT[])             AS accepted,
+           unnest($52::TEXT[])         AS last_answer,
+           unnest($53::INT[])               AS pooled,
+           unnest($54::TEXT[])            AS rejected,
+           unnest($55::BOOLEAN[])          AS waiting,
+           unnest($56::TEXT[])           AS diagnosis,
+           unnest($57::BYTEA[])              AS above,           -- empty: none
+           unnest($58::BIGINT[])       AS ended_block,     -- 0: none
+           unnest($59::BOOLEAN[])         AS new_fork,
+           unnest($60::BYTEA[])        AS event_above,     -- empty: none
+           unnest($61::BOOLEAN[])             AS late,            -- not_after has passed
+           unnest($62::BOOLEAN[])             AS sent,            -- after a broadcast
+           unnest($63::BIGINT[])          AS delay_ms
 ), attempt AS (
-    SELECT unnest($63::INT[])            AS change_no,
-           unnest($64::INT[])         AS submitter_id,
-           unnest($65::BIGINT[])     AS fencing_token,
-           unnest($66::UUID[])               AS tx_id,
-           unnest($67::INT[])           AS attempt_no,
-           unnest($68::TEXT[])                AS kind,
-           unnest($69::BIGINT[])             AS nonce,
-           unnest($70::BYTEA[])            AS tx_hash,
-           unnest($71::BYTEA[])             AS raw_tx,
-           unnest($72::BIGINT[])         AS gas_limit,
-           unnest($73::TEXT[])             AS fee_cap,
-           unnest($74::TEXT[])                 AS tip,
-           unnest($75::BOOLEAN[])           AS legacy
+    SELECT unnest($64::INT[])            AS change_no,
+           unnest($65::INT[])         AS submitter_id,
+           unnest($66::BIGINT[])     AS fencing_token,
+           unnest($67::UUID[])               AS tx_id,
+           unnest($68::INT[])           AS attempt_no,
+           unnest($69::TEXT[])                AS kind,
+           unnest($70::BIGINT[])             AS nonce,
+           unnest($71::BYTEA[])            AS tx_hash,
+           unnest($72::BYTEA[])             AS raw_tx,
+           unnest($73::BIGINT[])         AS gas_limit,
+           unnest($74::TEXT[])             AS fee_cap,
+           unnest($75::TEXT[])                 AS tip,
+           unnest($76::BOOLEAN[])           AS legacy
 ), applied AS (
-    SELECT unnest($76::INT[])            AS change_no,
-           unnest($77::INT[])         AS submitter_id,
-           unnest($78::BIGINT[])     AS fencing_token,
-           unnest($79::BIGINT[])        AS command_id,
-           unnest($80::TEXT[])              AS result
+    SELECT unnest($77::INT[])            AS change_no,
+           unnest($78::INT[])         AS submitter_id,
+           unnest($79::BIGINT[])     AS fencing_token,
+           unnest($80::BIGINT[])        AS command_id,
+           unnest($81::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held until the commit; a takeover changes fencing_token, a key column,
     -- and therefore waits for it.
-    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.protect_chain_nonce, c.protect_asked, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.unprotect_asked, c.new_status, c.status_reason, c.compared
+    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_replaces, c.protect_reason, c.protect_evidence, c.protect_chain_nonce, c.protect_asked, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.unprotect_asked, c.new_status, c.status_reason, c.compared
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id
                             AND l.fencing_token = c.fencing_token
-     WHERE l.owner_node = $81::TEXT AND l.expires_at > clock_timestamp()
+     WHERE l.owner_node = $82::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
-    -- A protection that is lifted automatically gives way to one that is not.
+    -- A protection that may be lifted automatically gives way to one that is not. Of those for a
+    -- nonce used elsewhere, the owner knows which may, and names it.
     SELECT l.change_no, n.protections
       FROM lease l
       JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
@@ -120,7 +123,10 @@ WITH change AS (
         OR (l.protect_expect >= 0 AND n.next_nonce = l.protect_expect
             AND (n.protect_reason IS NULL
                  OR n.protect_reason = 'REORGED_AFTER_FINAL'
-                    AND l.protect_reason <> n.protect_reason))
+                    AND l.protect_reason <> n.protect_reason
+                 OR n.protect_reason = 'NONCE_USED_ELSEWHERE'
+                    AND l.protect_reason <> 'REORGED_AFTER_FINAL'
+                    AND n.protections = l.protect_replaces))
         OR (l.unprotect_expect >= 0 AND n.next_nonce = l.unprotect_expect
             AND n.protect_reason IS NOT NULL AND n.protections = l.unprotect_id)
      ORDER BY n.submitter_id
@@ -141,7 +147,7 @@ WITH change AS (
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
 ), ok AS MATERIALIZED (
-    SELECT l.change_no, l.submitter_id, l.fencing_token, l.write_count, l.take_nonce, l.init_nonce, l.init_block, l.init_block_hash, l.protect_expect, l.protect_reason, l.protect_evidence, l.protect_chain_nonce, l.protect_asked, l.unprotect_expect, l.unprotect_id, l.unprotect_to, l.unprotect_reason, l.unprotect_asked, l.new_status, l.status_reason, l.compared
+    SELECT l.change_no, l.submitter_id, l.fencing_token, l.write_count, l.take_nonce, l.init_nonce, l.init_block, l.init_block_hash, l.protect_expect, l.protect_replaces, l.protect_reason, l.protect_evidence, l.protect_chain_nonce, l.protect_asked, l.unprotect_expect, l.unprotect_id, l.unprotect_to, l.unprotect_reason, l.unprotect_asked, l.new_status, l.status_reason, l.compared
       FROM lease l
      WHERE CASE WHEN l.init_nonce >= 0
                 THEN l.change_no NOT IN (SELECT n.change_no FROM nonce_cursor n)
@@ -383,6 +389,7 @@ type CommitParams struct {
 	InitBlock         []int64
 	InitBlockHash     [][]byte
 	ProtectExpect     []int64
+	ProtectReplaces   []int64
 	ProtectReason     []string
 	ProtectEvidence   []string
 	ProtectChainNonce []int64
@@ -486,6 +493,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.InitBlock,
 		arg.InitBlockHash,
 		arg.ProtectExpect,
+		arg.ProtectReplaces,
 		arg.ProtectReason,
 		arg.ProtectEvidence,
 		arg.ProtectChainNonce,
