@@ -105,7 +105,8 @@ func (f *Floors) learnAccepted(now time.Time, signed txn.Signed) {
 		return
 	}
 	learned.Guess = *tip
-	f.floor, f.at, f.refused = learned, now, txn.Wei{}
+	f.floor, f.at = learned, now
+	f.refused = txn.Wei{}
 }
 
 // LearnType records that no node took these bytes because of their type.
