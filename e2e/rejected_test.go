@@ -87,8 +87,11 @@ func (n *node) counter(t *testing.T, name string, labels ...string) (sum float64
 	t.Helper()
 	_, metrics := n.getOps(t, "/metrics")
 	for line := range strings.Lines(metrics) {
-		series, value, ok := strings.Cut(strings.TrimSpace(line), "} ")
-		if !ok || !strings.HasPrefix(series, name+"{") || slices.ContainsFunc(labels,
+		line = strings.TrimSpace(line)
+		end := strings.LastIndexByte(line, ' ')
+		series, value := line[:max(end, 0)], line[end+1:]
+		metric, _, _ := strings.Cut(series, "{")
+		if metric != name || slices.ContainsFunc(labels,
 			func(label string) bool { return !strings.Contains(series, label) }) {
 			continue
 		}
