@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ethereum/go-ethereum/common"
 	"google.golang.org/grpc/codes"
@@ -58,12 +59,15 @@ func (r *resolver) txByID(ctx context.Context, text string) (txn.TxID, store.TxI
 func (r *resolver) txByHash(ctx context.Context, text string) (store.TxInfo, error) {
 	about := "transaction with hash " + text
 	id, err := r.store.TxIDByHash(ctx, common.HexToHash(text))
+	if errors.Is(err, store.ErrTxNotFound) {
+		return store.TxInfo{}, status.HashNotFound(text)
+	}
 	if err != nil {
 		return store.TxInfo{}, status.About(about, err)
 	}
 	if err := r.authz.MaySee(ctx, id); err != nil {
 		if status.From(err, "").Code() == codes.PermissionDenied {
-			err = status.About(about, store.ErrTxNotFound)
+			err = status.HashNotFound(text)
 		}
 		return store.TxInfo{}, err
 	}

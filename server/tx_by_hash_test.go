@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -59,6 +60,11 @@ func TestGetTx_ByHash(t *testing.T) {
 		http.StatusNotFound, codes.NotFound, "TX_NOT_FOUND")
 	n.http("GET", "/api/v1/tx/by-hash/0x12", "", as(mine)...).wantError(t, http.StatusBadRequest,
 		codes.InvalidArgument, "INVALID_FIELD")
+	refusal := n.http("GET", "/api/v1/tx/"+attempts[0].Hash.Hex(), "", as(mine)...)
+	refusal.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	if !strings.Contains(string(refusal.body), "/tx/by-hash/") {
+		t.Errorf("no pointer to the path for hashes in %s", refusal.body)
+	}
 	got, err := n.txs.GetTx(role{token: mine}.in(h.ctx),
 		&pb.GetTxRequest{Key: &pb.GetTxRequest_Hash{Hash: attempts[0].Hash.Hex()}})
 	h.must(err)

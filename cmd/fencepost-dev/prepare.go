@@ -127,9 +127,10 @@ database: {url: %q, schema: %s}
 chains:
   - {name: %s, chain_id: 31337, rpc: [%q], poll_interval: %s, confirmations: 5, release_depth: 1}
 signers:
-  - {name: local, keystore: {dir: ./keys, password_file: ./password}}
+  - {name: local, keystore: {dir: %q, password_file: %q}}
 submitters:
-%s`, o.grpc, o.ops, postgres.URL(database), schema, chainName, rpc, poll, submitters.String())
+%s`, o.grpc, o.ops, postgres.URL(database), schema, chainName, rpc, poll,
+		filepath.Join(dir, "keys"), filepath.Join(dir, "password"), submitters.String())
 	path := configFile(dir)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return nil, err

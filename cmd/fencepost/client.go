@@ -233,7 +233,8 @@ func notAnAddress(server string) error {
 	}
 }
 
-// idsAreIDs rejects a malformed TX_ID, and a malformed HASH where that is an alternative.
+// idsAreIDs rejects a malformed TX_ID, and a malformed HASH where that is an alternative. It adds a
+// missing 0x to hashes.
 func idsAreIDs(c *cobra.Command, args []string) error {
 	names := argumentNames(c)
 	for i, arg := range args {
@@ -244,10 +245,16 @@ func idsAreIDs(c *cobra.Command, args []string) error {
 		if name != "TX_ID" {
 			continue
 		}
-		if digits, isHash := strings.CutPrefix(arg, "0x"); isHash && other == "HASH" {
-			if b, err := hex.DecodeString(digits); err != nil || len(b) != len(txn.Hash{}) {
-				return misused(c, "HASH %q is not \"0x\" and 64 hex digits", arg)
-			}
+		hash, is := hashIn(arg)
+		switch {
+		case is && other != "HASH":
+			return misused(c,
+				"TX_ID %q is a hash; \"fencepost tx get HASH\" prints the id of its transaction",
+				arg)
+		case is && !wellFormed(hash):
+			return misused(c, "HASH %q is not \"0x\" and 64 hex digits", arg)
+		case is:
+			args[i] = hash
 			continue
 		}
 		if _, err := txn.ParseTxID(arg); err != nil {
@@ -257,6 +264,19 @@ func idsAreIDs(c *cobra.Command, args []string) error {
 		}
 	}
 	return nil
+}
+
+// hashIn reports whether an argument is meant as a hash, and returns it with the prefix 0x.
+func hashIn(arg string) (string, bool) {
+	if wellFormed("0x" + arg) {
+		return "0x" + arg, true
+	}
+	return arg, strings.HasPrefix(arg, "0x")
+}
+
+func wellFormed(hash string) bool {
+	b, err := hex.DecodeString(strings.TrimPrefix(hash, "0x"))
+	return err == nil && len(b) == len(txn.Hash{})
 }
 
 // argumentNames are the names of the arguments in the usage of a command.

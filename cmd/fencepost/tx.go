@@ -218,7 +218,7 @@ type requestFlags struct{ submitter, requestID string }
 
 func (r *requestFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&r.submitter, "submitter", "",
-		"sending account; with --request-id, instead of TX_ID")
+		"sending account; with --request-id, instead of TX_ID or HASH")
 	c.Flags().StringVar(&r.requestID, "request-id", "", "idempotency key of the request")
 }
 
@@ -236,14 +236,15 @@ func (p *program) txGetCommand(f *clientFlags) *cobra.Command {
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask := &pb.GetTxRequest{View: pb.TxView_TX_VIEW_OPERATOR}
 		switch key := r.key(); {
-		case len(args) == 1 && key == nil && strings.HasPrefix(args[0], "0x"):
-			ask.Key = &pb.GetTxRequest_Hash{Hash: args[0]}
 		case len(args) == 1 && key == nil:
 			ask.Key = &pb.GetTxRequest_TxId{TxId: args[0]}
+			if hash, is := hashIn(args[0]); is {
+				ask.Key = &pb.GetTxRequest_Hash{Hash: hash}
+			}
 		case len(args) == 0 && r.submitter != "" && r.requestID != "":
 			ask.Key = &pb.GetTxRequest_Request{Request: key}
 		default:
-			return misused(cmd, "give either TX_ID, HASH, or --submitter and --request-id")
+			return misused(cmd, "give one of TX_ID, HASH, and --submitter with --request-id")
 		}
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
 			answer, err := call(ctx, c, c.txs.GetTx, ask)

@@ -227,7 +227,18 @@ func TestTxGet_Fields(t *testing.T) {
 	if hash == nil || l.good("tx", "get", hash[1]) != out {
 		t.Errorf("not the same by hash %v", hash)
 	}
+	if bare := strings.TrimPrefix(hash[1], "0x"); l.good("tx", "get", bare) != out {
+		t.Errorf("not the same by hash %s", bare)
+	}
+	for _, h := range []string{hash[1], strings.TrimPrefix(hash[1], "0x")} {
+		watched, errs, code := l.start("tx", "watch", h).end()
+		if code != exitFailed || !strings.Contains(watched, "FAILED_FINAL") {
+			t.Errorf("watch %s: %d, %s, %s", h, code, watched, errs)
+		}
+	}
+	l.bad(exitUsage, "tx get HASH", "tx", "cancel", hash[1])
 	l.bad(exitFailed, "(TX_NOT_FOUND)", "tx", "get", "0x"+strings.Repeat("ab", 32))
+	l.bad(exitFailed, "(TX_NOT_FOUND)", "tx", "watch", "0x"+strings.Repeat("ab", 32))
 	l.bad(exitUsage, `HASH "0x12"`, "tx", "get", "0x12")
 	if strings.Contains(out, "retry_safe") {
 		t.Errorf("it was executed, and a retry is called safe:\n%s", out)

@@ -24,14 +24,15 @@ func (p *program) txWatchCommand(f *clientFlags) *cobra.Command {
 	var all bool
 	var labels, states []string
 	c := &cobra.Command{
-		Use:   "watch [TX_ID...]",
+		Use:   "watch [TX_ID|HASH...]",
 		Short: "Print every step of transactions",
 		Args:  cobra.ArbitraryArgs,
-		Long: `Print every step of a transaction until it is final. Name it by TX_ID, or by
---submitter and --request-id. The exit code is 0 if it was executed successfully, else 1.
+		Long: `Print every step of a transaction until it is final. Name it by TX_ID, by the
+HASH of one of its attempts, or by --submitter and --request-id. The exit code is 0 if it was
+executed successfully, else 1.
 
-With several TX_IDs (at most 100), print each transaction as it is, then every step until all are
-final. The exit code is 0 if all were executed successfully.
+With several TX_IDs or HASHes (at most 100), print each transaction as it is, then every step
+until all are final. The exit code is 0 if all were executed successfully.
 
 With --submitter alone, or --all, print the transactions that are not final, then every step,
 until interrupted. --label selects transactions by label, --state by the state after the step;
@@ -50,7 +51,7 @@ A lost stream is resumed if a node is back within five minutes. --timeout does n
 		case len(args) == 1 && key == nil && !all:
 			ask = watchTx(args[0])
 		case len(args) > 1 && key == nil && !all:
-			ask.Target = &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: args}}
+			ask.Target = &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{}}
 		case len(args) == 0 && r.submitter != "" && r.requestID != "" && !all:
 			ask.Target = &pb.WatchTxRequest_Request{Request: key}
 		case len(args) == 0 && r.submitter != "" && r.requestID == "" && !all:
@@ -59,8 +60,8 @@ A lost stream is resumed if a node is back within five minutes. --timeout does n
 			ask = &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
 		default:
 			return misused(cmd,
-				"give one of TX_ID..., --submitter (with --request-id for one transaction) and "+
-					"--all")
+				"give one of TX_ID..., HASH..., --submitter (with --request-id for one "+
+					"transaction) and --all")
 		}
 		in, err := parseStates(states)
 		switch {
@@ -71,7 +72,17 @@ A lost stream is resumed if a node is back within five minutes. --timeout does n
 				"--state needs --all, or --submitter without --request-id")
 		}
 		ask.Labels, ask.States = labels, in
-		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
+		return p.calling(f, func(ctx context.Context, c *client, args []string) error {
+			ids, err := c.ids(ctx, args)
+			if err != nil {
+				return err
+			}
+			switch target := ask.GetTarget().(type) {
+			case *pb.WatchTxRequest_TxId:
+				target.TxId = ids[0]
+			case *pb.WatchTxRequest_Txs:
+				target.Txs.TxIds = ids
+			}
 			if ask.GetTxs() != nil {
 				return p.watchSeveral(ctx, c, ask)
 			}
@@ -88,6 +99,24 @@ A lost stream is resumed if a node is back within five minutes. --timeout does n
 	c.Flags().StringSliceVar(&states, "state", nil,
 		"only steps to this state: "+strings.Join(stateNames(), ", ")+"; repeatable")
 	return c
+}
+
+// ids are the transactions that arguments name by id or by hash.
+func (c *client) ids(ctx context.Context, args []string) ([]string, error) {
+	ids := slices.Clone(args)
+	for i, arg := range args {
+		hash, is := hashIn(arg)
+		if !is {
+			continue
+		}
+		answer, err := call(ctx, c, c.txs.GetTx,
+			&pb.GetTxRequest{Key: &pb.GetTxRequest_Hash{Hash: hash}})
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = answer.GetTx().GetTxId()
+	}
+	return ids, nil
 }
 
 func watchTx(id string) *pb.WatchTxRequest {

@@ -138,6 +138,7 @@ grpc:
 lease: {duration: 10s, duraton: 5, renew_interval: 4s}
 database: {pool: 5}
 release_depth: 3
+fees: {max_fee_cap_gwei: 5}
 chains:
   - name: dev
     chain_id: "0x7a69"
@@ -176,26 +177,27 @@ log: {level: warning, format: yaml}
 		`config.yaml:6: lease.renew_interval: a lease of 10s`,
 		`config.yaml:7: database.pool: unknown key`,
 		`config.yaml:8: release_depth: unknown key; did you mean chains.*.release_depth?`,
-		`config.yaml:11: chains.dev.chain_id: "0x7a69"`,
-		`config.yaml:12: chains.dev.rpc: not a list`,
-		`config.yaml:14: chains.dev.release_depth: the nonce is released at depth 6`,
-		`config.yaml:15: chains.dev.gas.margin: no value`,
-		`config.yaml:16: chains[1].name: the name "dev"`,
-		`config.yaml:16: chains[1].rpc[1]: `,
-		`config.yaml:16: chains[1].fees.min_tip_gwei: "1.0000000001"`,
-		`config.yaml:17: chains[2].name: missing`,
-		`config.yaml:17: chains[2].rpc: missing`,
-		`config.yaml:20: signers.local.keystore.password_file: missing`,
-		`config.yaml:21: signers.local.timeout: "5" has no unit`,
-		`config.yaml:23: submitters.alice.address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92267" ` +
+		`config.yaml:9: fees: unknown key; did you mean chains.*.fees?`,
+		`config.yaml:12: chains.dev.chain_id: "0x7a69"`,
+		`config.yaml:13: chains.dev.rpc: not a list`,
+		`config.yaml:15: chains.dev.release_depth: the nonce is released at depth 6`,
+		`config.yaml:16: chains.dev.gas.margin: no value`,
+		`config.yaml:17: chains[1].name: the name "dev"`,
+		`config.yaml:17: chains[1].rpc[1]: `,
+		`config.yaml:17: chains[1].fees.min_tip_gwei: "1.0000000001"`,
+		`config.yaml:18: chains[2].name: missing`,
+		`config.yaml:18: chains[2].rpc: missing`,
+		`config.yaml:21: signers.local.keystore.password_file: missing`,
+		`config.yaml:22: signers.local.timeout: "5" has no unit`,
+		`config.yaml:24: submitters.alice.address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92267" ` +
 			`has a wrong EIP-55 checksum`,
-		`config.yaml:23: submitters.alice.mode: "pipelined" is not one of strict`,
-		`config.yaml:23: submitters.alice.chain: unknown chain "dve"; did you mean "dev"?`,
-		`config.yaml:23: submitters.alice.signer: unknown signer "locl"; did you mean "local"?`,
-		`config.yaml:24: submitters[1].name: "Bob"`,
-		`config.yaml:24: submitters[1].start_from: "-1"`,
-		`config.yaml:26: log: duplicate key`,
-		`config.yaml:25: log: not a group`,
+		`config.yaml:24: submitters.alice.mode: "pipelined" is not one of strict`,
+		`config.yaml:24: submitters.alice.chain: unknown chain "dve"; did you mean "dev"?`,
+		`config.yaml:24: submitters.alice.signer: unknown signer "locl"; did you mean "local"?`,
+		`config.yaml:25: submitters[1].name: "Bob"`,
+		`config.yaml:25: submitters[1].start_from: "-1"`,
+		`config.yaml:27: log: duplicate key`,
+		`config.yaml:26: log: not a group`,
 		`environment FENCEPOST_LEASE_DURATON: unknown key; did you mean FENCEPOST_LEASE_DURATION?`,
 		`--set: nothing: no value`,
 		`--set: ops.lisen: unknown key; did you mean ops.listen?`,

@@ -197,6 +197,9 @@ func (r *reader) suggest(key string, names []string) string {
 		if path == key || strings.HasSuffix(path, "."+key) {
 			return fmt.Sprintf("did you mean %s?", path)
 		}
+		if i := strings.Index("."+path, "."+key+"."); i >= 0 {
+			return fmt.Sprintf("did you mean %s?", path[:i+len(key)])
+		}
 	}
 	return "delete it, or choose one of " + strings.Join(names, ", ")
 }

@@ -134,9 +134,12 @@ func Unreachable(err error, url, key string) error {
 	if strings.HasPrefix(cfg.Host, "/") { // the folder of a socket
 		at = fmt.Sprintf("%s (port %d)", cfg.Host, cfg.Port)
 	}
-	return fmt.Errorf(
-		"%s, database %q at %s: %w; check that PostgreSQL accepts this user, or correct %s",
-		key, cfg.Database, at, err, key)
+	advice := "check that PostgreSQL runs there"
+	if errors.Is(err, store.ErrAccessDenied) {
+		advice = "check that PostgreSQL accepts this user"
+	}
+	return fmt.Errorf("%s, database %q at %s: %w; %s, or correct %s",
+		key, cfg.Database, at, err, advice, key)
 }
 
 // problem adds the place in the configuration to an error.

@@ -132,6 +132,10 @@ func description(of protoreflect.MessageDescriptor, v *protovalidate.Violation) 
 		","):
 		return "must be a valid UUID, as returned by CreateTx; " +
 			"send each ID as a separate value, without commas"
+	case rule == "string.uuid" && v.FieldValue.IsValid() && field == "tx_id" &&
+		strings.HasPrefix(v.FieldValue.String(), "0x") && of.Fields().ByName("hash") != nil:
+		return "must be a valid UUID, as returned by CreateTx; " +
+			"send a hash in the field hash (GET /api/v1/tx/by-hash/HASH)"
 	case rule == "string.uuid", rule == "string.uuid_empty":
 		return "must be a valid UUID, as returned by CreateTx"
 	case rule == "enum.not_in" && v.FieldDescriptor != nil && !v.FieldDescriptor.IsList():
