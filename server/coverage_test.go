@@ -15,6 +15,7 @@ func files() []protoreflect.FileDescriptor {
 	return []protoreflect.FileDescriptor{
 		pb.File_fencepost_v1_tx_proto,
 		pb.File_fencepost_v1_submitter_proto,
+		pb.File_fencepost_v1_status_proto,
 		pb.File_fencepost_v1_errors_proto,
 	}
 }

@@ -117,6 +117,7 @@ type node struct {
 	conn   *grpc.ClientConn
 	txs    pb.TxServiceClient
 	subs   pb.SubmitterServiceClient
+	status pb.StatusServiceClient
 	stop   context.CancelFunc // starts to drain
 	served chan error
 }
@@ -161,6 +162,7 @@ func (n *node) dial(address string, options ...grpc.DialOption) {
 	n.conn = conn
 	n.txs = pb.NewTxServiceClient(conn)
 	n.subs = pb.NewSubmitterServiceClient(conn)
+	n.status = pb.NewStatusServiceClient(conn)
 }
 
 func limits(change func(*Limits)) func(*Options) { return func(o *Options) { change(&o.Limits) } }

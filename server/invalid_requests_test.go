@@ -88,6 +88,9 @@ const (
 	exitProtect  = "SubmitterService/ExitProtect"
 	resolveStuck = "SubmitterService/ResolveStuck"
 	listCommands = "SubmitterService/ListCommands"
+	getStatus    = "StatusService/GetStatus"
+	listNodes    = "StatusService/ListNodes"
+	listChains   = "StatusService/ListChains"
 )
 
 // bad is a refusal because of the content of a field.
@@ -587,6 +590,12 @@ func submitterRefusals() []refusal {
 			"operator", "at most 128"),
 		bad("reason with a NUL", resumeSub,
 			&pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "\x00"}, "reason", "U+0000"),
+		unknown("unknown field", getStatus, with(&pb.GetStatusRequest{}, 50), "50",
+			"GetStatusRequest"),
+		unknown("unknown field", listNodes, with(&pb.ListNodesRequest{}, 50), "50",
+			"ListNodesRequest"),
+		unknown("unknown field", listChains, with(&pb.ListChainsRequest{}, 50), "50",
+			"ListChainsRequest"),
 	}
 	refusals = append(append(refusals, decisionRefusals()...), updateRefusals()...)
 	for method, ask := range map[string]func(string) proto.Message{

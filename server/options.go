@@ -51,6 +51,11 @@ type Options struct {
 	MeterProvider  metric.MeterProvider // nil: no metrics
 	TracerProvider trace.TracerProvider // nil: no traces
 
+	// Node is the name of the node, Version that of its program, as StatusService reports them.
+	Node, Version string
+	// ChainStatus returns the state of the configured chains; nil: none.
+	ChainStatus func() []ChainStatus
+
 	// Chains and Signers are the configured ones. A submitter with another one is rejected, since
 	// no node could work for it. Empty: all are accepted.
 	Chains  []txn.ChainID
@@ -145,6 +150,9 @@ func (o *Options) complete() {
 	}
 	if o.TracerProvider == nil {
 		o.TracerProvider = nooptrace.NewTracerProvider()
+	}
+	if o.ChainStatus == nil {
+		o.ChainStatus = func() []ChainStatus { return nil }
 	}
 	o.Limits.complete()
 }

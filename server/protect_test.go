@@ -553,9 +553,12 @@ func TestTimeout_MethodsThatWait_Longer(t *testing.T) {
 		"GetTx",
 		"ListTxs",
 		"CancelTx",
+		"GetStatus",
+		"ListNodes",
+		"ListChains",
 	}
 	for _, service := range []grpc.ServiceDesc{pb.SubmitterService_ServiceDesc,
-		pb.TxService_ServiceDesc} {
+		pb.TxService_ServiceDesc, pb.StatusService_ServiceDesc} {
 		for _, m := range service.Methods {
 			if full := "/" + service.ServiceName + "/" + m.MethodName; rpc.AwaitsOwner(
 				full) == slices.Contains(

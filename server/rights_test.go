@@ -116,6 +116,9 @@ func rows() []row {
 		byName(getSub, caller, "GET /api/v1/submitters/NAME",
 			func(s string) proto.Message { return &pb.GetSubmitterRequest{Submitter: s} }),
 		free(listSubs, caller, "GET /api/v1/submitters", &pb.ListSubmittersRequest{}),
+		free(getStatus, caller, "GET /api/v1/status", &pb.GetStatusRequest{}),
+		free(listNodes, operator, "GET /api/v1/nodes", &pb.ListNodesRequest{}),
+		free(listChains, operator, "GET /api/v1/chains", &pb.ListChainsRequest{}),
 		byName(listCommands, caller, "GET /api/v1/submitters/NAME/commands",
 			func(s string) proto.Message { return &pb.ListCommandsRequest{Submitter: s} }),
 		[]row{{register, operatorOfAll, "POST /api/v1/submitters", func(

@@ -82,6 +82,7 @@ type Server struct {
 
 	txs         *txService
 	submitters  *submitterService
+	status      *statusService
 	limiter     *limit.Limiter
 	connections *limit.Connections
 	authn       *auth.Authenticator
@@ -162,7 +163,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.health = health.NewServer()
 	s.tls = o.TLS
-	s.makeServices()
+	s.makeServices(o)
 	s.grpc = grpc.NewServer(s.options(o)...)
 	s.inner = grpc.NewServer(append(s.common(o), grpc.ForceServerCodecV2(contract.NewCodec()),
 		grpc.ChainUnaryInterceptor(web.MarkCreated))...)
@@ -290,7 +291,7 @@ const maxHTTPStreams = 250
 // idleConnections is the time after which HTTP closes a connection without requests.
 const idleConnections = 5 * time.Minute
 
-func (s *Server) makeServices() {
+func (s *Server) makeServices(o Options) {
 	r := &resolver{store: s.store, authz: s.authz}
 	commands := &commander{
 		store: s.store, log: s.log, clock: s.clock, draining: s.draining,
@@ -303,12 +304,16 @@ func (s *Server) makeServices() {
 	s.submitters = &submitterService{
 		store: s.store, resolver: r, commands: commands, known: s.known, log: s.log,
 	}
+	s.status = &statusService{
+		store: s.store, node: o.Node, version: o.Version, chains: o.ChainStatus,
+	}
 }
 
 // register adds the services. None is healthy before Serve.
 func (s *Server) register(to *grpc.Server) {
 	pb.RegisterTxServiceServer(to, s.txs)
 	pb.RegisterSubmitterServiceServer(to, s.submitters)
+	pb.RegisterStatusServiceServer(to, s.status)
 	healthpb.RegisterHealthServer(to, s.health)
 	reflection.RegisterV1(to)
 	for _, name := range healthNames() {
@@ -365,6 +370,7 @@ func healthNames() []string {
 		"",
 		pb.TxService_ServiceDesc.ServiceName,
 		pb.SubmitterService_ServiceDesc.ServiceName,
+		pb.StatusService_ServiceDesc.ServiceName,
 	}
 }
 

@@ -24,6 +24,15 @@ type txService struct {
 	payloadBytes int                               // the most call data of a transaction
 }
 
+// statusService implements StatusService.
+type statusService struct {
+	pb.UnimplementedStatusServiceServer
+
+	store         Store
+	node, version string
+	chains        func() []ChainStatus
+}
+
 // submitterService implements SubmitterService.
 type submitterService struct {
 	pb.UnimplementedSubmitterServiceServer

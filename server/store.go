@@ -45,4 +45,9 @@ type Store interface {
 		id txn.SubmitterID) (blocking, head *txn.Tx, gaps []store.Gap, err error)
 	Submitters(ctx context.Context, names []string, afterName string,
 		limit int) ([]store.SubmitterInfo, error)
+
+	// Totals counts over the submitters with these names; nil: over all.
+	Totals(ctx context.Context, names []string) (store.Totals, error)
+	// NodesWithLeases returns the live nodes.
+	NodesWithLeases(ctx context.Context) ([]store.NodeLeases, error)
 }

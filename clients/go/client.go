@@ -73,6 +73,8 @@ type Client struct {
 	Txs pb.TxServiceClient
 	// Submitters manages the accounts that Fencepost sends from, for operators.
 	Submitters pb.SubmitterServiceClient
+	// Status reports the state of the nodes and their chains.
+	Status pb.StatusServiceClient
 
 	conn                *grpc.ClientConn
 	heartbeat, patience time.Duration
@@ -127,6 +129,7 @@ func Connect(target string, o Options) (*Client, error) {
 	c.conn = conn
 	c.Txs = pb.NewTxServiceClient(conn)
 	c.Submitters = pb.NewSubmitterServiceClient(conn)
+	c.Status = pb.NewStatusServiceClient(conn)
 	return c, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/server"
 )
 
 // chainStatus is the state of a chain's endpoints, as /chains returns it.
@@ -24,6 +25,22 @@ func (n *Node) chainStatus() []chainStatus {
 	all := make([]chainStatus, len(n.chains))
 	for i, c := range n.chains {
 		all[i] = chainStatus{c.name, uint64(c.ID()), c.Status()}
+	}
+	return all
+}
+
+// serverChains is the state of the chains for callers of the API.
+func (n *Node) serverChains() []server.ChainStatus {
+	all := make([]server.ChainStatus, len(n.chains))
+	for i, c := range n.chains {
+		all[i] = server.ChainStatus{Name: c.name, ID: c.ID()}
+		for _, e := range c.Status() {
+			all[i].Endpoints = append(all[i].Endpoints, server.EndpointStatus{
+				Name: e.Endpoint, Healthy: e.Healthy, Class: string(e.Class), Reason: e.Reason,
+				RetryIn: e.RetryIn, Head: e.Head, BatchLimit: e.Batch,
+				BatchLimitCause: e.BatchReason,
+			})
+		}
 	}
 	return all
 }

@@ -95,7 +95,7 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.engine, err = n.newEngine(); err != nil {
 		return err
 	}
-	n.server, err = n.newServer()
+	n.server, err = n.newServer(version)
 	return err
 }
 

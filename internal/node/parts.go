@@ -172,12 +172,15 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 	return engine.New(o)
 }
 
-func (n *Node) newServer() (*server.Server, error) {
+func (n *Node) newServer(version string) (*server.Server, error) {
 	o := server.Options{
 		TLS: n.reloader.serverTLS(), Tokens: n.reloader.first.tokens,
 		Callers: n.reloader.first.callers,
 		Store:   n.store, Tail: n.store.TailFeed(), Logger: n.log,
 		MeterProvider:  n.metrics.Provider(),
+		Node:           n.store.Node(),
+		Version:        version,
+		ChainStatus:    n.serverChains,
 		Signers:        n.book.Names(),
 		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
 		AllowedHosts:   hostNames(n.cfg.GRPC.Listen, n.cfg.GRPC.AllowedHosts),

@@ -71,6 +71,9 @@ func (r *Rights) equal(to *Rights) bool {
 // Caller returns the name of the caller; empty if it has none.
 func (r *Rights) Caller() string { return r.caller }
 
+// Operator reports whether the caller may make the decisions of operators.
+func (r *Rights) Operator() bool { return r.operator }
+
 // Submitters returns the names of the submitters to which lists and watches of all are narrowed,
 // sorted; nil if they are not.
 func (r *Rights) Submitters() []string {
@@ -100,7 +103,7 @@ type role int
 
 const (
 	anyCaller     role = iota + 1
-	operator           // of the submitter
+	operator           // of the submitter, or of any
 	operatorOfAll      // registering an account chooses its key
 )
 
@@ -115,6 +118,9 @@ var requirements = map[string]role{
 	pb.SubmitterService_GetSubmitter_FullMethodName:      anyCaller,
 	pb.SubmitterService_ListSubmitters_FullMethodName:    anyCaller,
 	pb.SubmitterService_ListCommands_FullMethodName:      anyCaller,
+	pb.StatusService_GetStatus_FullMethodName:            anyCaller,
+	pb.StatusService_ListNodes_FullMethodName:            operator,
+	pb.StatusService_ListChains_FullMethodName:           operator,
 	pb.SubmitterService_UpdateSubmitter_FullMethodName:   operator,
 	pb.SubmitterService_PauseSubmitter_FullMethodName:    operator,
 	pb.SubmitterService_ResumeSubmitter_FullMethodName:   operator,

@@ -13,7 +13,7 @@ func TestRequirements_CoverTheContract(t *testing.T) {
 	t.Parallel()
 	rpcs := 0
 	for _, service := range []grpc.ServiceDesc{
-		pb.TxService_ServiceDesc, pb.SubmitterService_ServiceDesc,
+		pb.TxService_ServiceDesc, pb.SubmitterService_ServiceDesc, pb.StatusService_ServiceDesc,
 	} {
 		check := func(method string) {
 			rpcs++

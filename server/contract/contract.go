@@ -32,6 +32,7 @@ func Requests() []proto.Message {
 		&pb.UpdateSubmitterRequest{}, &pb.PauseSubmitterRequest{},
 		&pb.ResumeSubmitterRequest{}, &pb.ProtectSubmitterRequest{}, &pb.ExitProtectRequest{},
 		&pb.ResolveStuckRequest{}, &pb.ListCommandsRequest{},
+		&pb.GetStatusRequest{}, &pb.ListNodesRequest{}, &pb.ListChainsRequest{},
 	}
 }
 

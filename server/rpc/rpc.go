@@ -45,7 +45,10 @@ func IsRead(full string) bool {
 		pb.TxService_ListTxs_FullMethodName,
 		pb.SubmitterService_GetSubmitter_FullMethodName,
 		pb.SubmitterService_ListSubmitters_FullMethodName,
-		pb.SubmitterService_ListCommands_FullMethodName:
+		pb.SubmitterService_ListCommands_FullMethodName,
+		pb.StatusService_GetStatus_FullMethodName,
+		pb.StatusService_ListNodes_FullMethodName,
+		pb.StatusService_ListChains_FullMethodName:
 		return true
 	}
 	return false

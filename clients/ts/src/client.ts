@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient, type Client as Stub, type Transport } from "@connectrpc/connect";
+import { StatusService } from "@fencepost/client-gen/fencepost/v1/status";
 import { SubmitterService } from "@fencepost/client-gen/fencepost/v1/submitter";
 import {
   type CreateTxRequestSchema,
@@ -62,6 +63,8 @@ export class Client {
   readonly txs: Stub<typeof TxService>;
   /** Manages the accounts that Fencepost sends from, for operators. */
   readonly submitters: Stub<typeof SubmitterService>;
+  /** Reports the state of the nodes and their chains. */
+  readonly status: Stub<typeof StatusService>;
   readonly #limits: { heartbeatMs: number; patienceMs: number };
   readonly #ending = new Ending();
   readonly #close: () => void;
@@ -70,6 +73,7 @@ export class Client {
     const patiently = patient(transport, options.timeoutMs ?? 60_000, options.token, this.#ending);
     this.txs = createClient(TxService, patiently);
     this.submitters = createClient(SubmitterService, patiently);
+    this.status = createClient(StatusService, patiently);
     this.#limits = {
       heartbeatMs: options.heartbeatMs ?? 15_000,
       patienceMs: options.patienceMs ?? 300_000,

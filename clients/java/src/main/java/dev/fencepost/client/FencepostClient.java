@@ -2,6 +2,8 @@ package dev.fencepost.client;
 
 import dev.fencepost.v1.CreateTxRequest;
 import dev.fencepost.v1.GetTxRequest;
+import dev.fencepost.v1.StatusServiceGrpc;
+import dev.fencepost.v1.StatusServiceGrpc.StatusServiceBlockingStub;
 import dev.fencepost.v1.SubmitterServiceGrpc;
 import dev.fencepost.v1.SubmitterServiceGrpc.SubmitterServiceBlockingStub;
 import dev.fencepost.v1.Tx;
@@ -116,6 +118,11 @@ public final class FencepostClient implements AutoCloseable {
     /** Manages the accounts that Fencepost sends from, for operators. */
     public SubmitterServiceBlockingStub submitters() {
         return SubmitterServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Reports the state of the nodes and their chains. */
+    public StatusServiceBlockingStub status() {
+        return StatusServiceGrpc.newBlockingStub(channel);
     }
 
     /**

@@ -1,0 +1,43 @@
+-- The state of the whole cluster, for operators.
+
+-- NodesWithLeases lists the live nodes with the number of their live leases.
+-- name: NodesWithLeases :many
+SELECT n.node_id, n.chain_ids, n.accepting, n.started_at, n.expires_at,
+       (SELECT count(*) FROM submitter_lease l
+         WHERE l.owner_node = n.node_id
+           AND l.expires_at > clock_timestamp())::BIGINT AS leases
+  FROM node n WHERE n.expires_at > clock_timestamp()
+ ORDER BY n.node_id
+ LIMIT @max_rows::INT;
+
+-- Totals counts over the submitters with these names, or all.
+-- name: Totals :one
+SELECT count(*)::BIGINT                                                 AS submitters,
+       count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT AS owned,
+       count(*) FILTER (WHERE n.protect_reason IS NOT NULL)::BIGINT     AS protected,
+       count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT              AS paused,
+       count(*) FILTER (WHERE q.unfunded OR f.unfunded)::BIGINT         AS unfunded,
+       coalesce(sum(q.queued), 0)::BIGINT                               AS queued,
+       coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
+       coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
+       (count(q.oldest) > 0)::BOOLEAN                                   AS any_queued,
+       coalesce(min(q.oldest), 'epoch')::TIMESTAMPTZ                    AS oldest,
+       clock_timestamp()::TIMESTAMPTZ                                   AS counted_at
+  FROM submitter s
+  JOIN submitter_lease l ON l.submitter_id = s.submitter_id
+  LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
+ CROSS JOIN LATERAL (
+       SELECT (SELECT count(*) FROM managed_tx t
+                WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL
+                  AND t.terminal_at IS NULL) AS queued,
+              min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
+         FROM (SELECT t.created_at, t.sub_state FROM managed_tx t
+                WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                ORDER BY t.queue_seq LIMIT 8) h) q
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,
+              bool_or(t.sub_state = 'UNFUNDED') AS unfunded
+         FROM managed_tx t
+        WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
+          AND t.terminal_at IS NULL) f
+ WHERE @any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]);

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+)
+
+// NodeLeases is a live node with the number of submitters that it owns.
+type NodeLeases struct {
+	NodeInfo
+	Leases int64
+}
+
+// NodesWithLeases lists the live nodes, by id.
+func (s *Store) NodesWithLeases(ctx context.Context) ([]NodeLeases, error) {
+	rows, err := s.read().NodesWithLeases(ctx, maxNodes)
+	if err != nil {
+		return nil, s.failed(ctx, "list the live nodes with their leases", err)
+	}
+	nodes := make([]NodeLeases, len(rows))
+	for i, r := range rows {
+		nodes[i] = NodeLeases{Leases: r.Leases, NodeInfo: toNode(db.HeartbeatRow{
+			NodeID: r.NodeID, ChainIds: r.ChainIds, Accepting: r.Accepting,
+			StartedAt: r.StartedAt, ExpiresAt: r.ExpiresAt,
+		})}
+	}
+	return nodes, nil
+}
+
+// Totals are numbers of submitters and their transactions.
+type Totals struct {
+	Submitters, Owned, Protected, Paused int64 // submitters; owned: some node has a live lease
+	Unfunded                             int64 // submitters, as in QueueCounts
+	Queued, InFlight, Stuck              int64 // transactions; STUCK ones are in flight as well
+	// OldestQueued is the time of acceptance of the oldest one at the head of a queue; zero: none.
+	OldestQueued time.Time
+	At           time.Time // by the clock of the database
+}
+
+// Totals counts over the submitters with these names; nil: over all.
+func (s *Store) Totals(ctx context.Context, names []string) (Totals, error) {
+	r, err := s.read().Totals(ctx, db.TotalsParams{AnyName: names == nil, Names: names})
+	if err != nil {
+		return Totals{}, s.failed(ctx, "count the submitters and their transactions", err)
+	}
+	t := Totals{
+		Submitters: r.Submitters, Owned: r.Owned, Protected: r.Protected, Paused: r.Paused,
+		Unfunded: r.Unfunded, Queued: r.Queued, InFlight: r.InFlight, Stuck: r.Stuck,
+		At: r.CountedAt,
+	}
+	if r.AnyQueued {
+		t.OldestQueued = r.Oldest
+	}
+	return t, nil
+}
