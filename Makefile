@@ -1,7 +1,7 @@
 # Everything that a person or CI does with this repository is a target of this file;
 # `make help` lists them. The tools that the targets need are pinned (tools/go.mod,
-# tools/geth/go.mod, package-lock.json, gen/java/pom.xml) and built or fetched into
-# .cache/bin and node_modules when a target first asks for them. Go, a C compiler (for
+# tools/geth/go.mod, tools/deploy/go.mod, package-lock.json, gen/java/pom.xml) and built or
+# fetched into .cache/bin and node_modules when a target first asks for them. Go, a C compiler (for
 # the race detector), Node.js 20, JDK 17 and Maven have to be there.
 
 SHELL := bash
@@ -21,7 +21,7 @@ NPM := node_modules/.package-lock.json
 # Fetched together with protoc-gen-grpc-java, and stands for both.
 JAVA_PLUGINS := $(BIN)/protoc
 # Every folder of generated files, and NOTICE.
-GENERATED := gen third_party store/internal docs NOTICE
+GENERATED := gen third_party store/internal docs deploy/prometheus deploy/grafana NOTICE
 # The Go modules that callers use, apart from ours.
 GO_CLIENTS := gen/go clients/go examples/go
 # .mvn/jvm.config also disables colors: the color library resets the terminal at the end of a run.
@@ -52,6 +52,7 @@ generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Regenerate all generated code an
 	rm -f store/internal/db/*.sql.go
 	sqlc generate
 	go generate ./...
+	go run -C tools/deploy ./observe ../..
 	go run -C tools ./notices ../NOTICE
 
 .PHONY: verify
@@ -69,6 +70,7 @@ lint: $(NPM) $(BIN)/staticcheck ## Check form, usual mistakes, words and commit 
 	  (cd $$module && go mod tidy -diff && go vet ./... && staticcheck ./...); \
 	done
 	go vet -C tools ./...
+	go vet -C tools/deploy ./...
 	$(BUF) lint
 	@# Our own files only: third_party is as its generator prints it.
 	$(BUF) format --diff --exit-code proto
@@ -93,6 +95,7 @@ test: $(NPM) $(BIN)/gotestsum ## Run all tests except e2e, with the race detecto
 	  packages=$$(go list ./... | grep -v -e '/e2e' -e '/sim$$'); \
 	  gotestsum --format standard-quiet -- -race -timeout 15m $$packages; \
 	  gotestsum --format standard-quiet -- -timeout 8m ./sim
+	cd tools/deploy && gotestsum --format standard-quiet -- ./...
 	$(MAKE) clients
 
 .PHONY: clients

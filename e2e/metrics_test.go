@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// metricUse matches a metric of ours in an expression, with its matchers.
+var metricUse = regexp.MustCompile(`\b(fencepost_[a-z_]+)(?:\{([^{}]*)\})?`)
+
+// TestMetrics_DashboardAndAlerts_Exist compares the metrics and label values that the dashboard and
+// the alert rules use with those of a live node.
+func TestMetrics_DashboardAndAlerts_Exist(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := map[string]string{} // by text; the value is the file
+	for _, name := range []string{
+		"deploy/grafana/fencepost.json", "deploy/prometheus/alerts.yaml",
+	} {
+		text := strings.ReplaceAll(documentOf(t, root, name), `\"`, `"`)
+		for _, use := range metricUse.FindAllString(text, -1) {
+			uses[use] = name
+		}
+	}
+	if len(uses) < 30 {
+		t.Fatalf("found only %v", uses)
+	}
+	c := embedded(t, 100*time.Millisecond, 1)
+	n := newNode(t, c, nodeOptions{confirmations: 30, poll: 50 * time.Millisecond})
+	tx := n.create(t, n.names[0], "one", transfer)
+	eventually(t, time.Minute, "it has an owner", func() error {
+		got, err := n.GetTx(t.Context(),
+			&fencepostv1.GetTxRequest{Key: &fencepostv1.GetTxRequest_TxId{TxId: tx.GetTxId()}})
+		if state := got.GetTx().GetState(); state != fencepostv1.TxState_TX_STATE_TRACKING {
+			return fmt.Errorf("%v, %w", state, err)
+		}
+		return nil
+	})
+	n.proc.kill() // the next owner takes over
+	n.start(t)
+	n.await(t, tx.GetTxId(), time.Minute)
+	eventually(t, time.Minute, "every metric exists", func() error {
+		_, live := n.getOps(t, "/metrics")
+		for use, file := range uses {
+			if !exists(live, use) {
+				return fmt.Errorf("%s uses %s, which /metrics lacks", file, use)
+			}
+		}
+		return nil
+	})
+}
+
+// exists reports whether a metric has a series with the labels of a use.
+func exists(live, use string) bool {
+	parts := metricUse.FindStringSubmatch(use)
+	for line := range strings.Lines(live) {
+		name := strings.IndexAny(line, "{ ")
+		if name < 0 || line[:name] != parts[1] {
+			continue
+		}
+		all := true
+		for label := range strings.SplitSeq(parts[2], ",") {
+			all = all && strings.Contains(line, label)
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+func TestMetrics_Unknown_Missing(t *testing.T) {
+	t.Parallel()
+	const live = "# HELP fencepost_a x\nfencepost_a{state=\"up\"} 1\nfencepost_b 2\n"
+	for use, want := range map[string]bool{
+		`fencepost_a`: true, `fencepost_a{state="up"}`: true, `fencepost_a{state="off"}`: false,
+		`fencepost_b`: true, `fencepost_c`: false,
+	} {
+		if exists(live, use) != want {
+			t.Errorf("%s: want %v", use, want)
+		}
+	}
+}
