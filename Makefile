@@ -205,7 +205,7 @@ demo: ## Send contract calls through the node of `make run`; compare chain and l
 clean: ## Remove build output, but not the tools and the data of `make run`
 	rm -rf bin {gen,clients}/java/target {gen,clients}/ts/dist
 
-$(NPM): package.json package-lock.json gen/ts/package.json clients/ts/package.json
+$(NPM): package.json package-lock.json $(addsuffix /package.json,gen/ts clients/ts console)
 	@# No package needs to run code of its own when it is installed.
 	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 

@@ -191,6 +191,7 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 		StartFrom: s.StartFrom, Lease: wireLease(s.Lease), Queued: s.Queued,
 		QueuedIsAtLeast: s.More, InFlight: s.InFlight, CreateTime: wireTime(s.CreatedAt),
 		OnFailure: wireOnFailure(s.OnFailure), MaxFee: wireLimit(s.MaxFee),
+		Unfunded: s.Unfunded, QueueHeadTime: wireTime(s.QueueHeadAt),
 	}
 	if p := s.Pause; p != nil {
 		out.Pause = &pb.Pause{

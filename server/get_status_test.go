@@ -1,16 +1,21 @@
 package server
 
 import (
+	"context"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/holiman/uint256"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -148,4 +153,112 @@ func TestListChains_EndpointsWithoutAddress(t *testing.T) {
 	}
 	_, err = n.status.ListChains(role{token: tokenOf("one")}.in(h.ctx), &pb.ListChainsRequest{})
 	wantStatus(t, err, codes.PermissionDenied, "PERMISSION_DENIED")
+}
+
+func TestListSubmitters_Conditions_SelectSubmitters(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	owners := map[string]*owner{}
+	for _, name := range []string{"calm", "paused", "protected", "queued", "short", "waiting"} {
+		owners[name] = h.own(h.register(name))
+	}
+	n := h.serve()
+	protected := owners["protected"]
+	protected.allocate(txID(t, n.create("protected", "r1").GetTxId()))
+	protected.commit(txn.Change{Protect: &txn.Protection{
+		Expect: protected.next, Reason: txn.ReasonChainBehind, Evidence: "a test",
+	}})
+	_, err := h.db.Pool.Exec(h.ctx, "UPDATE submitter SET status = 'PAUSED' WHERE name = 'paused'")
+	h.must(err)
+	unfunded := func(s *txn.Status) { s.Sub, s.Reason = txn.Unfunded, "INSUFFICIENT_FUNDS" }
+	queued, first := owners["queued"], n.create("queued", "r1")
+	queued.move(txID(t, first.GetTxId()), txn.EventDelayed, txn.Queued, unfunded)
+	n.create("queued", "r2")
+	short, second := owners["short"], n.create("short", "r1")
+	short.allocate(txID(t, second.GetTxId()))
+	short.move(txID(t, second.GetTxId()), txn.EventDelayed, txn.Allocated, unfunded)
+	n.create("waiting", "r1")
+
+	const prefix = "SUBMITTER_CONDITION_"
+	for want, conditions := range map[string][]string{
+		"calm paused protected queued short waiting": nil,
+		"protected":                     {"PROTECTED"},
+		"paused":                        {"PAUSED"},
+		"queued short":                  {"UNFUNDED"},
+		"paused protected":              {"PAUSED", "PROTECTED"},
+		"paused protected queued short": {"UNFUNDED", "PROTECTED", "PAUSED"},
+	} {
+		ask := &pb.ListSubmittersRequest{PageSize: 1}
+		for _, c := range conditions {
+			ask.Conditions = append(ask.Conditions,
+				pb.SubmitterCondition(pb.SubmitterCondition_value[prefix+c]))
+		}
+		var names []string
+		for len(names) == 0 || ask.PageToken != "" {
+			page, err := n.subs.ListSubmitters(h.ctx, ask)
+			h.must(err)
+			for _, s := range page.GetSubmitters() {
+				names = append(names, s.GetName())
+				if is := s.GetName() == "queued" || s.GetName() == "short"; s.GetUnfunded() != is {
+					t.Errorf("%s: unfunded %v", s.GetName(), s.GetUnfunded())
+				}
+			}
+			ask.PageToken = page.GetNextPageToken()
+			slices.Reverse(ask.Conditions) // their order does not matter
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%v: submitters %q, want %q", conditions, got, want)
+		}
+	}
+	got, err := n.subs.GetSubmitter(h.ctx, &pb.GetSubmitterRequest{Submitter: "queued"})
+	h.must(err)
+	if !proto.Equal(got.GetSubmitter().GetQueueHeadTime(), first.GetCreateTime()) {
+		t.Errorf("time of the head %v, want %v", got.GetSubmitter().GetQueueHeadTime(),
+			first.GetCreateTime())
+	}
+}
+
+func TestListBalances_OneReadPerChain(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.register("alice")
+	h.register("bob")
+	for name, chain := range map[string]txn.ChainID{"away": 7, "foreign": 9} {
+		_, _, err := h.store.Register(h.ctx, store.Registration{
+			Name: name, Chain: chain, Address: txn.Address{1}, Signer: "local", Mode: txn.Strict,
+			StartFrom: "0",
+		})
+		h.must(err)
+	}
+	var reads atomic.Int32
+	n := h.serve(statusCallers, func(o *Options) {
+		o.Balances = func(_ context.Context, chain txn.ChainID,
+			of []txn.Address) ([]uint256.Int, error) {
+			reads.Add(1)
+			switch chain {
+			case 7:
+				return nil, txn.ErrUnavailable
+			case 9:
+				return nil, ErrUnknownChain
+			}
+			all := make([]uint256.Int, len(of))
+			for i, a := range of {
+				all[i].SetUint64(uint64(a[0])) // the first letter of the name
+			}
+			return all, nil
+		}
+	})
+	var bob txn.Address
+	copy(bob[:], "bob")
+	account := txn.AccountID(chainID, bob)
+	got, err := n.status.ListBalances(role{token: tokenOf("ops")}.in(h.ctx),
+		&pb.ListBalancesRequest{Submitters: []string{account, "away", "alice", "foreign"}})
+	h.must(err)
+	want := &pb.ListBalancesResponse{Balances: []*pb.Balance{
+		{Submitter: account, Balance: "98"}, {Submitter: "away", Reason: "CHAIN_UNAVAILABLE"},
+		{Submitter: "alice", Balance: "97"}, {Submitter: "foreign", Reason: "CHAIN_NOT_CONFIGURED"},
+	}}
+	if !proto.Equal(got, want) || reads.Load() != 3 {
+		t.Errorf("balances %v in %d reads, want %v in 3", got, reads.Load(), want)
+	}
 }

@@ -91,6 +91,7 @@ const (
 	getStatus    = "StatusService/GetStatus"
 	listNodes    = "StatusService/ListNodes"
 	listChains   = "StatusService/ListChains"
+	listBalances = "StatusService/ListBalances"
 )
 
 // bad is a refusal because of the content of a field.
@@ -590,6 +591,21 @@ func submitterRefusals() []refusal {
 			"operator", "at most 128"),
 		bad("reason with a NUL", resumeSub,
 			&pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "\x00"}, "reason", "U+0000"),
+		bad("unknown condition", listSubs,
+			&pb.ListSubmittersRequest{Conditions: []pb.SubmitterCondition{9}}, "conditions[0]",
+			"defined enum"),
+		bad("token of other conditions", listSubs,
+			&pb.ListSubmittersRequest{
+				PageToken: pageToken(filterDigest(&pb.ListSubmittersRequest{}), []byte("alice")),
+				Conditions: []pb.SubmitterCondition{
+					pb.SubmitterCondition_SUBMITTER_CONDITION_PAUSED,
+				},
+			}, "page_token", "different filter"),
+		unknown("unknown field", listBalances,
+			with(&pb.ListBalancesRequest{Submitters: []string{"alice"}}, 50), "50",
+			"ListBalancesRequest"),
+		bad("no submitter", listBalances, &pb.ListBalancesRequest{}, "submitters", "at least 1"),
+		noSubmitter(listBalances, &pb.ListBalancesRequest{Submitters: []string{"nobody"}}),
 		unknown("unknown field", getStatus, with(&pb.GetStatusRequest{}, 50), "50",
 			"GetStatusRequest"),
 		unknown("unknown field", listNodes, with(&pb.ListNodesRequest{}, 50), "50",

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holiman/uint256"
 	"go.opentelemetry.io/otel/metric"
 	noopmetric "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
@@ -55,6 +57,8 @@ type Options struct {
 	Node, Version string
 	// ChainStatus returns the state of the configured chains; nil: none.
 	ChainStatus func() []ChainStatus
+	// Balances reads balances on a chain; nil: no chain is known.
+	Balances Balances
 
 	// Chains and Signers are the configured ones. A submitter with another one is rejected, since
 	// no node could work for it. Empty: all are accepted.
@@ -150,6 +154,11 @@ func (o *Options) complete() {
 	}
 	if o.TracerProvider == nil {
 		o.TracerProvider = nooptrace.NewTracerProvider()
+	}
+	if o.Balances == nil {
+		o.Balances = func(context.Context, txn.ChainID, []txn.Address) ([]uint256.Int, error) {
+			return nil, ErrUnknownChain
+		}
 	}
 	if o.ChainStatus == nil {
 		o.ChainStatus = func() []ChainStatus { return nil }

@@ -556,6 +556,7 @@ func TestTimeout_MethodsThatWait_Longer(t *testing.T) {
 		"GetStatus",
 		"ListNodes",
 		"ListChains",
+		"ListBalances",
 	}
 	for _, service := range []grpc.ServiceDesc{pb.SubmitterService_ServiceDesc,
 		pb.TxService_ServiceDesc, pb.StatusService_ServiceDesc} {

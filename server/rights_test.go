@@ -116,6 +116,10 @@ func rows() []row {
 		byName(getSub, caller, "GET /api/v1/submitters/NAME",
 			func(s string) proto.Message { return &pb.GetSubmitterRequest{Submitter: s} }),
 		free(listSubs, caller, "GET /api/v1/submitters", &pb.ListSubmittersRequest{}),
+		byName(listBalances, operator, "GET /api/v1/balances?submitters=NAME",
+			func(s string) proto.Message {
+				return &pb.ListBalancesRequest{Submitters: []string{s}}
+			}),
 		free(getStatus, caller, "GET /api/v1/status", &pb.GetStatusRequest{}),
 		free(listNodes, operator, "GET /api/v1/nodes", &pb.ListNodesRequest{}),
 		free(listChains, operator, "GET /api/v1/chains", &pb.ListChainsRequest{}),

@@ -306,6 +306,7 @@ func (s *Server) makeServices(o Options) {
 	}
 	s.status = &statusService{
 		store: s.store, node: o.Node, version: o.Version, chains: o.ChainStatus,
+		balances: o.Balances, resolver: r,
 	}
 }
 

@@ -31,6 +31,8 @@ type statusService struct {
 	store         Store
 	node, version string
 	chains        func() []ChainStatus
+	balances      Balances
+	resolver      *resolver
 }
 
 // submitterService implements SubmitterService.

@@ -46,6 +46,10 @@ type Store interface {
 	Submitters(ctx context.Context, names []string, afterName string,
 		limit int) ([]store.SubmitterInfo, error)
 
+	// SubmittersIn returns submitters in one of these conditions.
+	SubmittersIn(ctx context.Context, in store.Conditions, names []string, afterName string,
+		limit int) ([]store.SubmitterInfo, error)
+
 	// Totals counts over the submitters with these names; nil: over all.
 	Totals(ctx context.Context, names []string) (store.Totals, error)
 	// NodesWithLeases returns the live nodes.

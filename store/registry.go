@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -200,6 +201,9 @@ func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
 	if cursor != nil && cursor.Protected != nil && r.ChainNonce != nil {
 		cursor.Protected.ChainNonce = new(txn.Nonce(*r.ChainNonce))
 	}
+	if r.Queued == 0 {
+		r.QueueHeadAt = time.Time{}
+	}
 	return SubmitterInfo{
 		Submitter: submitter,
 		Lease: LeaseInfo{
@@ -214,6 +218,7 @@ func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
 		Queued:   min(r.Queued, CountedQueue),
 		More:     r.Queued > CountedQueue,
 		InFlight: r.InFlight,
+		Unfunded: r.Unfunded, QueueHeadAt: r.QueueHeadAt,
 	}, err
 }
 

@@ -55,3 +55,22 @@ func (s *Store) Totals(ctx context.Context, names []string) (Totals, error) {
 	}
 	return t, nil
 }
+
+// Conditions select submitters that need an operator: those in one of them.
+type Conditions struct{ Protected, Paused, Unfunded bool }
+
+// SubmittersIn lists submitters in one of the conditions, otherwise as Submitters.
+func (s *Store) SubmittersIn(ctx context.Context, in Conditions, names []string, afterName string,
+	limit int) ([]SubmitterInfo, error) {
+	found, err := s.read().SubmittersIn(ctx, db.SubmittersInParams{
+		AnyName: names == nil, Names: names, AfterName: afterName, MaxRows: rowLimit(limit),
+		Protected: in.Protected, Paused: in.Paused, Unfunded: in.Unfunded,
+	})
+	if err != nil {
+		return nil, s.failed(ctx, "list submitters by condition", err)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	return s.Submitters(ctx, found, "", len(found))
+}

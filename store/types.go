@@ -152,6 +152,9 @@ type SubmitterInfo struct {
 	Queued   int64       // queued transactions, counted up to CountedQueue
 	More     bool        // more wait than were counted
 	InFlight int64
+	// Unfunded reports whether it cannot afford the head of its queue or a transaction in flight.
+	Unfunded    bool
+	QueueHeadAt time.Time // acceptance of the head of the queue; zero: the queue is empty
 }
 
 // Pause is the operator, reason and time of a submitter's pause.

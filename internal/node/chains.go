@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/holiman/uint256"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/fencepost/fencepost/chain"
 	"github.com/fencepost/fencepost/server"
+	"github.com/fencepost/fencepost/txn"
 )
 
 // chainStatus is the state of a chain's endpoints, as /chains returns it.
@@ -43,6 +45,17 @@ func (n *Node) serverChains() []server.ChainStatus {
 		}
 	}
 	return all
+}
+
+// balances reads balances on a chain for callers of the API.
+func (n *Node) balances(ctx context.Context, chain txn.ChainID,
+	of []txn.Address) ([]uint256.Int, error) {
+	for _, c := range n.chains {
+		if c.ID() == chain {
+			return c.Balances(ctx, of)
+		}
+	}
+	return nil, server.ErrUnknownChain
 }
 
 // operators serves the state of the chains beside the node's metrics and health.

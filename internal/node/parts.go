@@ -181,6 +181,7 @@ func (n *Node) newServer(version string) (*server.Server, error) {
 		Node:           n.store.Node(),
 		Version:        version,
 		ChainStatus:    n.serverChains,
+		Balances:       n.balances,
 		Signers:        n.book.Names(),
 		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
 		AllowedHosts:   hostNames(n.cfg.GRPC.Listen, n.cfg.GRPC.AllowedHosts),

@@ -41,3 +41,26 @@ SELECT count(*)::BIGINT                                                 AS submi
         WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
           AND t.terminal_at IS NULL) f
  WHERE @any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]);
+
+-- SubmittersIn lists the names of submitters in one of some conditions, by name. Unfunded is
+-- decided as for Totals.
+-- name: SubmittersIn :many
+SELECT s.name
+  FROM submitter s
+  LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
+ WHERE s.name > @after_name
+   AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
+   AND ((@protected::BOOLEAN AND n.protect_reason IS NOT NULL)
+        OR (@paused::BOOLEAN AND s.status = 'PAUSED')
+        OR (@unfunded::BOOLEAN
+            AND (EXISTS (SELECT FROM managed_tx t
+                          WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
+                            AND t.terminal_at IS NULL
+                            AND t.sub_state = 'UNFUNDED')
+                 OR EXISTS (SELECT FROM (SELECT t.sub_state FROM managed_tx t
+                                          WHERE t.submitter_id = s.submitter_id
+                                            AND t.nonce IS NULL AND t.terminal_at IS NULL
+                                          ORDER BY t.queue_seq
+                                          LIMIT 8) h WHERE h.sub_state = 'UNFUNDED'))))
+ ORDER BY s.name
+ LIMIT @max_rows::INT;

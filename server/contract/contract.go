@@ -33,6 +33,7 @@ func Requests() []proto.Message {
 		&pb.ResumeSubmitterRequest{}, &pb.ProtectSubmitterRequest{}, &pb.ExitProtectRequest{},
 		&pb.ResolveStuckRequest{}, &pb.ListCommandsRequest{},
 		&pb.GetStatusRequest{}, &pb.ListNodesRequest{}, &pb.ListChainsRequest{},
+		&pb.ListBalancesRequest{},
 	}
 }
 

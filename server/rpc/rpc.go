@@ -48,7 +48,8 @@ func IsRead(full string) bool {
 		pb.SubmitterService_ListCommands_FullMethodName,
 		pb.StatusService_GetStatus_FullMethodName,
 		pb.StatusService_ListNodes_FullMethodName,
-		pb.StatusService_ListChains_FullMethodName:
+		pb.StatusService_ListChains_FullMethodName,
+		pb.StatusService_ListBalances_FullMethodName:
 		return true
 	}
 	return false

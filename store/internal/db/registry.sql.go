@@ -277,7 +277,21 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
                  LIMIT $1::BIGINT) q) AS queued,
        (SELECT count(*) FROM managed_tx t
          WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
-           AND t.terminal_at IS NULL) AS in_flight
+           AND t.terminal_at IS NULL) AS in_flight,
+       coalesce((SELECT t.created_at FROM managed_tx t
+                  WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL
+                    AND t.terminal_at IS NULL
+                  ORDER BY t.queue_seq
+                  LIMIT 1), 'epoch')::TIMESTAMPTZ AS queue_head_at,
+       (EXISTS (SELECT FROM (SELECT t.sub_state FROM managed_tx t
+                              WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL
+                                AND t.terminal_at IS NULL
+                              ORDER BY t.queue_seq
+                              LIMIT 8) h WHERE h.sub_state = 'UNFUNDED')
+        OR EXISTS (SELECT FROM managed_tx t
+                    WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
+                      AND t.terminal_at IS NULL
+                      AND t.sub_state = 'UNFUNDED'))::BOOLEAN AS unfunded
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
@@ -343,6 +357,8 @@ type SubmittersRow struct {
 	PausedAt        time.Time
 	Queued          int64
 	InFlight        int64
+	QueueHeadAt     time.Time
+	Unfunded        bool
 }
 
 // Submitters also returns why a submitter is paused: of the pauses since the last resume, the
@@ -396,6 +412,8 @@ func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]Submi
 			&i.PausedAt,
 			&i.Queued,
 			&i.InFlight,
+			&i.QueueHeadAt,
+			&i.Unfunded,
 		); err != nil {
 			return nil, err
 		}

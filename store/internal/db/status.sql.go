@@ -59,6 +59,68 @@ func (q *Queries) NodesWithLeases(ctx context.Context, maxRows int32) ([]NodesWi
 	return items, nil
 }
 
+const submittersIn = `-- name: SubmittersIn :many
+SELECT s.name
+  FROM submitter s
+  LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
+ WHERE s.name > $1
+   AND ($2::BOOLEAN OR s.name = ANY($3::TEXT[]))
+   AND (($4::BOOLEAN AND n.protect_reason IS NOT NULL)
+        OR ($5::BOOLEAN AND s.status = 'PAUSED')
+        OR ($6::BOOLEAN
+            AND (EXISTS (SELECT FROM managed_tx t
+                          WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
+                            AND t.terminal_at IS NULL
+                            AND t.sub_state = 'UNFUNDED')
+                 OR EXISTS (SELECT FROM (SELECT t.sub_state FROM managed_tx t
+                                          WHERE t.submitter_id = s.submitter_id
+                                            AND t.nonce IS NULL AND t.terminal_at IS NULL
+                                          ORDER BY t.queue_seq
+                                          LIMIT 8) h WHERE h.sub_state = 'UNFUNDED'))))
+ ORDER BY s.name
+ LIMIT $7::INT
+`
+
+type SubmittersInParams struct {
+	AfterName string
+	AnyName   bool
+	Names     []string
+	Protected bool
+	Paused    bool
+	Unfunded  bool
+	MaxRows   int32
+}
+
+// SubmittersIn lists the names of submitters in one of some conditions, by name. Unfunded is
+// decided as for Totals.
+func (q *Queries) SubmittersIn(ctx context.Context, arg SubmittersInParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, submittersIn,
+		arg.AfterName,
+		arg.AnyName,
+		arg.Names,
+		arg.Protected,
+		arg.Paused,
+		arg.Unfunded,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		items = append(items, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const totals = `-- name: Totals :one
 SELECT count(*)::BIGINT                                                 AS submitters,
        count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT AS owned,

@@ -7,6 +7,7 @@
 package fencepostv1
 
 import (
+	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -749,11 +750,166 @@ func (x *ChainEndpoint) GetBatchReason() string {
 	return ""
 }
 
+type ListBalancesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 100 names or account ids.
+	Submitters    []string `protobuf:"bytes,1,rep,name=submitters,proto3" json:"submitters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBalancesRequest) Reset() {
+	*x = ListBalancesRequest{}
+	mi := &file_fencepost_v1_status_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBalancesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBalancesRequest) ProtoMessage() {}
+
+func (x *ListBalancesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_status_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBalancesRequest.ProtoReflect.Descriptor instead.
+func (*ListBalancesRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListBalancesRequest) GetSubmitters() []string {
+	if x != nil {
+		return x.Submitters
+	}
+	return nil
+}
+
+type ListBalancesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One per submitter of the request, in its order.
+	Balances      []*Balance `protobuf:"bytes,1,rep,name=balances,proto3" json:"balances,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBalancesResponse) Reset() {
+	*x = ListBalancesResponse{}
+	mi := &file_fencepost_v1_status_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBalancesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBalancesResponse) ProtoMessage() {}
+
+func (x *ListBalancesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_status_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBalancesResponse.ProtoReflect.Descriptor instead.
+func (*ListBalancesResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListBalancesResponse) GetBalances() []*Balance {
+	if x != nil {
+		return x.Balances
+	}
+	return nil
+}
+
+// Balance is the balance of the account of a submitter.
+type Balance struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in the request.
+	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// In wei, decimal; empty if it could not be read.
+	Balance string `protobuf:"bytes,2,opt,name=balance,proto3" json:"balance,omitempty"`
+	// Why it could not be read: CHAIN_UNAVAILABLE, or CHAIN_NOT_CONFIGURED if the node does not serve
+	// the chain.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Balance) Reset() {
+	*x = Balance{}
+	mi := &file_fencepost_v1_status_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Balance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Balance) ProtoMessage() {}
+
+func (x *Balance) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_status_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Balance.ProtoReflect.Descriptor instead.
+func (*Balance) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Balance) GetSubmitter() string {
+	if x != nil {
+		return x.Submitter
+	}
+	return ""
+}
+
+func (x *Balance) GetBalance() string {
+	if x != nil {
+		return x.Balance
+	}
+	return ""
+}
+
+func (x *Balance) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 var File_fencepost_v1_status_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/status.proto\x12\ffencepost.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
+	"\x19fencepost/v1/status.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
 	"\x10GetStatusRequest\"\xde\x01\n" +
 	"\x11GetStatusResponse\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.fencepost.v1.CallerRightsR\x06caller\x12\x17\n" +
@@ -807,12 +963,23 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\x04head\x18\x06 \x01(\x04B\x020\x01R\x04head\x12\x1f\n" +
 	"\vbatch_limit\x18\a \x01(\x05R\n" +
 	"batchLimit\x12!\n" +
-	"\fbatch_reason\x18\b \x01(\tR\vbatchReason2\xc3\x02\n" +
+	"\fbatch_reason\x18\b \x01(\tR\vbatchReason\"J\n" +
+	"\x13ListBalancesRequest\x123\n" +
+	"\n" +
+	"submitters\x18\x01 \x03(\tB\x13\xbaH\x10\x92\x01\r\b\x01\x10d\"\ar\x05\x10\x01\x18\x80\x01R\n" +
+	"submitters\"I\n" +
+	"\x14ListBalancesResponse\x121\n" +
+	"\bbalances\x18\x01 \x03(\v2\x15.fencepost.v1.BalanceR\bbalances\"Y\n" +
+	"\aBalance\x12\x1c\n" +
+	"\tsubmitter\x18\x01 \x01(\tR\tsubmitter\x12\x18\n" +
+	"\abalance\x18\x02 \x01(\tR\abalance\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason2\xb4\x03\n" +
 	"\rStatusService\x12d\n" +
 	"\tGetStatus\x12\x1e.fencepost.v1.GetStatusRequest\x1a\x1f.fencepost.v1.GetStatusResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/api/v1/status\x12c\n" +
 	"\tListNodes\x12\x1e.fencepost.v1.ListNodesRequest\x1a\x1f.fencepost.v1.ListNodesResponse\"\x15\x82\xd3\xe4\x93\x02\x0f\x12\r/api/v1/nodes\x12g\n" +
 	"\n" +
-	"ListChains\x12\x1f.fencepost.v1.ListChainsRequest\x1a .fencepost.v1.ListChainsResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/api/v1/chainsBf\n" +
+	"ListChains\x12\x1f.fencepost.v1.ListChainsRequest\x1a .fencepost.v1.ListChainsResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/api/v1/chains\x12o\n" +
+	"\fListBalances\x12!.fencepost.v1.ListBalancesRequest\x1a\".fencepost.v1.ListBalancesResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/api/v1/balancesBf\n" +
 	"\x10dev.fencepost.v1B\x10StatusOuterClassP\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (
@@ -827,7 +994,7 @@ func file_fencepost_v1_status_proto_rawDescGZIP() []byte {
 	return file_fencepost_v1_status_proto_rawDescData
 }
 
-var file_fencepost_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_fencepost_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_fencepost_v1_status_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: fencepost.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: fencepost.v1.GetStatusResponse
@@ -840,31 +1007,37 @@ var file_fencepost_v1_status_proto_goTypes = []any{
 	(*ListChainsResponse)(nil),    // 8: fencepost.v1.ListChainsResponse
 	(*Chain)(nil),                 // 9: fencepost.v1.Chain
 	(*ChainEndpoint)(nil),         // 10: fencepost.v1.ChainEndpoint
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
+	(*ListBalancesRequest)(nil),   // 11: fencepost.v1.ListBalancesRequest
+	(*ListBalancesResponse)(nil),  // 12: fencepost.v1.ListBalancesResponse
+	(*Balance)(nil),               // 13: fencepost.v1.Balance
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
 }
 var file_fencepost_v1_status_proto_depIdxs = []int32{
 	2,  // 0: fencepost.v1.GetStatusResponse.caller:type_name -> fencepost.v1.CallerRights
 	3,  // 1: fencepost.v1.GetStatusResponse.totals:type_name -> fencepost.v1.LedgerTotals
-	11, // 2: fencepost.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
-	11, // 3: fencepost.v1.LedgerTotals.oldest_queue_time:type_name -> google.protobuf.Timestamp
+	14, // 2: fencepost.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	14, // 3: fencepost.v1.LedgerTotals.oldest_queue_time:type_name -> google.protobuf.Timestamp
 	6,  // 4: fencepost.v1.ListNodesResponse.nodes:type_name -> fencepost.v1.Node
-	11, // 5: fencepost.v1.Node.start_time:type_name -> google.protobuf.Timestamp
-	11, // 6: fencepost.v1.Node.expire_time:type_name -> google.protobuf.Timestamp
+	14, // 5: fencepost.v1.Node.start_time:type_name -> google.protobuf.Timestamp
+	14, // 6: fencepost.v1.Node.expire_time:type_name -> google.protobuf.Timestamp
 	9,  // 7: fencepost.v1.ListChainsResponse.chains:type_name -> fencepost.v1.Chain
 	10, // 8: fencepost.v1.Chain.endpoints:type_name -> fencepost.v1.ChainEndpoint
-	12, // 9: fencepost.v1.ChainEndpoint.retry_delay:type_name -> google.protobuf.Duration
-	0,  // 10: fencepost.v1.StatusService.GetStatus:input_type -> fencepost.v1.GetStatusRequest
-	4,  // 11: fencepost.v1.StatusService.ListNodes:input_type -> fencepost.v1.ListNodesRequest
-	7,  // 12: fencepost.v1.StatusService.ListChains:input_type -> fencepost.v1.ListChainsRequest
-	1,  // 13: fencepost.v1.StatusService.GetStatus:output_type -> fencepost.v1.GetStatusResponse
-	5,  // 14: fencepost.v1.StatusService.ListNodes:output_type -> fencepost.v1.ListNodesResponse
-	8,  // 15: fencepost.v1.StatusService.ListChains:output_type -> fencepost.v1.ListChainsResponse
-	13, // [13:16] is the sub-list for method output_type
-	10, // [10:13] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	15, // 9: fencepost.v1.ChainEndpoint.retry_delay:type_name -> google.protobuf.Duration
+	13, // 10: fencepost.v1.ListBalancesResponse.balances:type_name -> fencepost.v1.Balance
+	0,  // 11: fencepost.v1.StatusService.GetStatus:input_type -> fencepost.v1.GetStatusRequest
+	4,  // 12: fencepost.v1.StatusService.ListNodes:input_type -> fencepost.v1.ListNodesRequest
+	7,  // 13: fencepost.v1.StatusService.ListChains:input_type -> fencepost.v1.ListChainsRequest
+	11, // 14: fencepost.v1.StatusService.ListBalances:input_type -> fencepost.v1.ListBalancesRequest
+	1,  // 15: fencepost.v1.StatusService.GetStatus:output_type -> fencepost.v1.GetStatusResponse
+	5,  // 16: fencepost.v1.StatusService.ListNodes:output_type -> fencepost.v1.ListNodesResponse
+	8,  // 17: fencepost.v1.StatusService.ListChains:output_type -> fencepost.v1.ListChainsResponse
+	12, // 18: fencepost.v1.StatusService.ListBalances:output_type -> fencepost.v1.ListBalancesResponse
+	15, // [15:19] is the sub-list for method output_type
+	11, // [11:15] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_status_proto_init() }
@@ -878,7 +1051,7 @@ func file_fencepost_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_status_proto_rawDesc), len(file_fencepost_v1_status_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

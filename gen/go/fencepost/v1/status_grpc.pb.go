@@ -19,9 +19,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	StatusService_GetStatus_FullMethodName  = "/fencepost.v1.StatusService/GetStatus"
-	StatusService_ListNodes_FullMethodName  = "/fencepost.v1.StatusService/ListNodes"
-	StatusService_ListChains_FullMethodName = "/fencepost.v1.StatusService/ListChains"
+	StatusService_GetStatus_FullMethodName    = "/fencepost.v1.StatusService/GetStatus"
+	StatusService_ListNodes_FullMethodName    = "/fencepost.v1.StatusService/ListNodes"
+	StatusService_ListChains_FullMethodName   = "/fencepost.v1.StatusService/ListChains"
+	StatusService_ListBalances_FullMethodName = "/fencepost.v1.StatusService/ListBalances"
 )
 
 // StatusServiceClient is the client API for StatusService service.
@@ -39,6 +40,9 @@ type StatusServiceClient interface {
 	// the state of their RPC endpoints as this node sees it. It is for operators. Addresses of
 	// endpoints are secrets; they have numbers instead.
 	ListChains(ctx context.Context, in *ListChainsRequest, opts ...grpc.CallOption) (*ListChainsResponse, error)
+	// ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
+	// the node that serves the call. It is for operators.
+	ListBalances(ctx context.Context, in *ListBalancesRequest, opts ...grpc.CallOption) (*ListBalancesResponse, error)
 }
 
 type statusServiceClient struct {
@@ -79,6 +83,16 @@ func (c *statusServiceClient) ListChains(ctx context.Context, in *ListChainsRequ
 	return out, nil
 }
 
+func (c *statusServiceClient) ListBalances(ctx context.Context, in *ListBalancesRequest, opts ...grpc.CallOption) (*ListBalancesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListBalancesResponse)
+	err := c.cc.Invoke(ctx, StatusService_ListBalances_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // StatusServiceServer is the server API for StatusService service.
 // All implementations must embed UnimplementedStatusServiceServer
 // for forward compatibility.
@@ -94,6 +108,9 @@ type StatusServiceServer interface {
 	// the state of their RPC endpoints as this node sees it. It is for operators. Addresses of
 	// endpoints are secrets; they have numbers instead.
 	ListChains(context.Context, *ListChainsRequest) (*ListChainsResponse, error)
+	// ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
+	// the node that serves the call. It is for operators.
+	ListBalances(context.Context, *ListBalancesRequest) (*ListBalancesResponse, error)
 	mustEmbedUnimplementedStatusServiceServer()
 }
 
@@ -112,6 +129,9 @@ func (UnimplementedStatusServiceServer) ListNodes(context.Context, *ListNodesReq
 }
 func (UnimplementedStatusServiceServer) ListChains(context.Context, *ListChainsRequest) (*ListChainsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListChains not implemented")
+}
+func (UnimplementedStatusServiceServer) ListBalances(context.Context, *ListBalancesRequest) (*ListBalancesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListBalances not implemented")
 }
 func (UnimplementedStatusServiceServer) mustEmbedUnimplementedStatusServiceServer() {}
 func (UnimplementedStatusServiceServer) testEmbeddedByValue()                       {}
@@ -188,6 +208,24 @@ func _StatusService_ListChains_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _StatusService_ListBalances_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListBalancesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServiceServer).ListBalances(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: StatusService_ListBalances_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServiceServer).ListBalances(ctx, req.(*ListBalancesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // StatusService_ServiceDesc is the grpc.ServiceDesc for StatusService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -206,6 +244,10 @@ var StatusService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListChains",
 			Handler:    _StatusService_ListChains_Handler,
+		},
+		{
+			MethodName: "ListBalances",
+			Handler:    _StatusService_ListBalances_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

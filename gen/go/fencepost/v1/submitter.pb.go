@@ -124,6 +124,62 @@ func (SubmitterStatus) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{1}
 }
 
+// SubmitterCondition is a condition that needs an operator.
+type SubmitterCondition int32
+
+const (
+	SubmitterCondition_SUBMITTER_CONDITION_UNSPECIFIED SubmitterCondition = 0
+	// Submitter.protection is set.
+	SubmitterCondition_SUBMITTER_CONDITION_PROTECTED SubmitterCondition = 1
+	// Submitter.status is PAUSED.
+	SubmitterCondition_SUBMITTER_CONDITION_PAUSED SubmitterCondition = 2
+	// Submitter.unfunded is set.
+	SubmitterCondition_SUBMITTER_CONDITION_UNFUNDED SubmitterCondition = 3
+)
+
+// Enum value maps for SubmitterCondition.
+var (
+	SubmitterCondition_name = map[int32]string{
+		0: "SUBMITTER_CONDITION_UNSPECIFIED",
+		1: "SUBMITTER_CONDITION_PROTECTED",
+		2: "SUBMITTER_CONDITION_PAUSED",
+		3: "SUBMITTER_CONDITION_UNFUNDED",
+	}
+	SubmitterCondition_value = map[string]int32{
+		"SUBMITTER_CONDITION_UNSPECIFIED": 0,
+		"SUBMITTER_CONDITION_PROTECTED":   1,
+		"SUBMITTER_CONDITION_PAUSED":      2,
+		"SUBMITTER_CONDITION_UNFUNDED":    3,
+	}
+)
+
+func (x SubmitterCondition) Enum() *SubmitterCondition {
+	p := new(SubmitterCondition)
+	*p = x
+	return p
+}
+
+func (x SubmitterCondition) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SubmitterCondition) Descriptor() protoreflect.EnumDescriptor {
+	return file_fencepost_v1_submitter_proto_enumTypes[2].Descriptor()
+}
+
+func (SubmitterCondition) Type() protoreflect.EnumType {
+	return &file_fencepost_v1_submitter_proto_enumTypes[2]
+}
+
+func (x SubmitterCondition) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SubmitterCondition.Descriptor instead.
+func (SubmitterCondition) EnumDescriptor() ([]byte, []int) {
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{2}
+}
+
 // FailurePolicy is the reaction of the queue to an included transaction that reverted.
 type FailurePolicy int32
 
@@ -162,11 +218,11 @@ func (x FailurePolicy) String() string {
 }
 
 func (FailurePolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_fencepost_v1_submitter_proto_enumTypes[2].Descriptor()
+	return file_fencepost_v1_submitter_proto_enumTypes[3].Descriptor()
 }
 
 func (FailurePolicy) Type() protoreflect.EnumType {
-	return &file_fencepost_v1_submitter_proto_enumTypes[2]
+	return &file_fencepost_v1_submitter_proto_enumTypes[3]
 }
 
 func (x FailurePolicy) Number() protoreflect.EnumNumber {
@@ -175,7 +231,7 @@ func (x FailurePolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FailurePolicy.Descriptor instead.
 func (FailurePolicy) EnumDescriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{2}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{3}
 }
 
 // ProtectionDecision chooses how a protection is lifted.
@@ -229,11 +285,11 @@ func (x ProtectionDecision) String() string {
 }
 
 func (ProtectionDecision) Descriptor() protoreflect.EnumDescriptor {
-	return file_fencepost_v1_submitter_proto_enumTypes[3].Descriptor()
+	return file_fencepost_v1_submitter_proto_enumTypes[4].Descriptor()
 }
 
 func (ProtectionDecision) Type() protoreflect.EnumType {
-	return &file_fencepost_v1_submitter_proto_enumTypes[3]
+	return &file_fencepost_v1_submitter_proto_enumTypes[4]
 }
 
 func (x ProtectionDecision) Number() protoreflect.EnumNumber {
@@ -242,7 +298,7 @@ func (x ProtectionDecision) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ProtectionDecision.Descriptor instead.
 func (ProtectionDecision) EnumDescriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{3}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{4}
 }
 
 // StuckDecision chooses how a STUCK transaction continues.
@@ -309,11 +365,11 @@ func (x StuckDecision) String() string {
 }
 
 func (StuckDecision) Descriptor() protoreflect.EnumDescriptor {
-	return file_fencepost_v1_submitter_proto_enumTypes[4].Descriptor()
+	return file_fencepost_v1_submitter_proto_enumTypes[5].Descriptor()
 }
 
 func (StuckDecision) Type() protoreflect.EnumType {
-	return &file_fencepost_v1_submitter_proto_enumTypes[4]
+	return &file_fencepost_v1_submitter_proto_enumTypes[5]
 }
 
 func (x StuckDecision) Number() protoreflect.EnumNumber {
@@ -322,7 +378,7 @@ func (x StuckDecision) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StuckDecision.Descriptor instead.
 func (StuckDecision) EnumDescriptor() ([]byte, []int) {
-	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{4}
+	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{5}
 }
 
 // LeaseInfo names the node that owns a submitter.
@@ -797,8 +853,12 @@ type Submitter struct {
 	Pause *Pause `protobuf:"bytes,21,opt,name=pause,proto3" json:"pause,omitempty"`
 	// The queue is longer than queued.
 	QueuedIsAtLeast bool `protobuf:"varint,22,opt,name=queued_is_at_least,json=queuedIsAtLeast,proto3" json:"queued_is_at_least,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// It cannot afford the head of its queue, or a transaction in flight: TX_SUB_STATE_UNFUNDED.
+	Unfunded bool `protobuf:"varint,40,opt,name=unfunded,proto3" json:"unfunded,omitempty"`
+	// Time of acceptance of the head of the queue; unset if the queue is empty.
+	QueueHeadTime *timestamppb.Timestamp `protobuf:"bytes,41,opt,name=queue_head_time,json=queueHeadTime,proto3" json:"queue_head_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Submitter) Reset() {
@@ -983,6 +1043,20 @@ func (x *Submitter) GetQueuedIsAtLeast() bool {
 		return x.QueuedIsAtLeast
 	}
 	return false
+}
+
+func (x *Submitter) GetUnfunded() bool {
+	if x != nil {
+		return x.Unfunded
+	}
+	return false
+}
+
+func (x *Submitter) GetQueueHeadTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.QueueHeadTime
+	}
+	return nil
 }
 
 type RegisterSubmitterRequest struct {
@@ -1352,8 +1426,10 @@ func (x *GetSubmitterResponse) GetSubmitter() *Submitter {
 type ListSubmittersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Rows per page, 1 to 1000; 0 means 100.
-	PageSize      int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only submitters with one of these conditions; empty: all.
+	Conditions    []SubmitterCondition `protobuf:"varint,3,rep,packed,name=conditions,proto3,enum=fencepost.v1.SubmitterCondition" json:"conditions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1400,6 +1476,13 @@ func (x *ListSubmittersRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListSubmittersRequest) GetConditions() []SubmitterCondition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
 }
 
 type ListSubmittersResponse struct {
@@ -2318,7 +2401,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"last_nonce\x18\x02 \x01(\x04B\x020\x01R\tlastNonce\x12\x13\n" +
 	"\x05tx_id\x18\x03 \x01(\tR\x04txId\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xa9\a\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x89\b\n" +
 	"\tSubmitter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
@@ -2351,7 +2434,9 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"on_failure\x18\x13 \x01(\x0e2\x1b.fencepost.v1.FailurePolicyR\tonFailure\x12\x17\n" +
 	"\amax_fee\x18\x14 \x01(\tR\x06maxFee\x12)\n" +
 	"\x05pause\x18\x15 \x01(\v2\x13.fencepost.v1.PauseR\x05pause\x12+\n" +
-	"\x12queued_is_at_least\x18\x16 \x01(\bR\x0fqueuedIsAtLeastB\r\n" +
+	"\x12queued_is_at_least\x18\x16 \x01(\bR\x0fqueuedIsAtLeast\x12\x1a\n" +
+	"\bunfunded\x18( \x01(\bR\bunfunded\x12B\n" +
+	"\x0fqueue_head_time\x18) \x01(\v2\x1a.google.protobuf.TimestampR\rqueueHeadTimeB\r\n" +
 	"\v_next_nonceB\r\n" +
 	"\v_init_nonce\"\xd0\x03\n" +
 	"\x18RegisterSubmitterRequest\x123\n" +
@@ -2383,12 +2468,15 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\"M\n" +
 	"\x14GetSubmitterResponse\x125\n" +
-	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"i\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xbe\x01\n" +
 	"\x15ListSubmittersRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"y\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\x12S\n" +
+	"\n" +
+	"conditions\x18\x03 \x03(\x0e2 .fencepost.v1.SubmitterConditionB\x11\xbaH\x0e\x92\x01\v\x10\x03\"\a\x82\x01\x04\x10\x01 \x00R\n" +
+	"conditions\"y\n" +
 	"\x16ListSubmittersResponse\x127\n" +
 	"\n" +
 	"submitters\x18\x01 \x03(\v2\x17.fencepost.v1.SubmitterR\n" +
@@ -2470,7 +2558,12 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x0fSubmitterStatus\x12 \n" +
 	"\x1cSUBMITTER_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SUBMITTER_STATUS_ACTIVE\x10\x01\x12\x1b\n" +
-	"\x17SUBMITTER_STATUS_PAUSED\x10\x02*f\n" +
+	"\x17SUBMITTER_STATUS_PAUSED\x10\x02*\x9e\x01\n" +
+	"\x12SubmitterCondition\x12#\n" +
+	"\x1fSUBMITTER_CONDITION_UNSPECIFIED\x10\x00\x12!\n" +
+	"\x1dSUBMITTER_CONDITION_PROTECTED\x10\x01\x12\x1e\n" +
+	"\x1aSUBMITTER_CONDITION_PAUSED\x10\x02\x12 \n" +
+	"\x1cSUBMITTER_CONDITION_UNFUNDED\x10\x03*f\n" +
 	"\rFailurePolicy\x12\x1e\n" +
 	"\x1aFAILURE_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17FAILURE_POLICY_CONTINUE\x10\x01\x12\x18\n" +
@@ -2516,108 +2609,111 @@ func file_fencepost_v1_submitter_proto_rawDescGZIP() []byte {
 	return file_fencepost_v1_submitter_proto_rawDescData
 }
 
-var file_fencepost_v1_submitter_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_fencepost_v1_submitter_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
 var file_fencepost_v1_submitter_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_fencepost_v1_submitter_proto_goTypes = []any{
 	(SubmitterMode)(0),                // 0: fencepost.v1.SubmitterMode
 	(SubmitterStatus)(0),              // 1: fencepost.v1.SubmitterStatus
-	(FailurePolicy)(0),                // 2: fencepost.v1.FailurePolicy
-	(ProtectionDecision)(0),           // 3: fencepost.v1.ProtectionDecision
-	(StuckDecision)(0),                // 4: fencepost.v1.StuckDecision
-	(*LeaseInfo)(nil),                 // 5: fencepost.v1.LeaseInfo
-	(*Protection)(nil),                // 6: fencepost.v1.Protection
-	(*Pause)(nil),                     // 7: fencepost.v1.Pause
-	(*Waiting)(nil),                   // 8: fencepost.v1.Waiting
-	(*NonceGap)(nil),                  // 9: fencepost.v1.NonceGap
-	(*Submitter)(nil),                 // 10: fencepost.v1.Submitter
-	(*RegisterSubmitterRequest)(nil),  // 11: fencepost.v1.RegisterSubmitterRequest
-	(*UpdateSubmitterRequest)(nil),    // 12: fencepost.v1.UpdateSubmitterRequest
-	(*UpdateSubmitterResponse)(nil),   // 13: fencepost.v1.UpdateSubmitterResponse
-	(*RegisterSubmitterResponse)(nil), // 14: fencepost.v1.RegisterSubmitterResponse
-	(*GetSubmitterRequest)(nil),       // 15: fencepost.v1.GetSubmitterRequest
-	(*GetSubmitterResponse)(nil),      // 16: fencepost.v1.GetSubmitterResponse
-	(*ListSubmittersRequest)(nil),     // 17: fencepost.v1.ListSubmittersRequest
-	(*ListSubmittersResponse)(nil),    // 18: fencepost.v1.ListSubmittersResponse
-	(*PauseSubmitterRequest)(nil),     // 19: fencepost.v1.PauseSubmitterRequest
-	(*PauseSubmitterResponse)(nil),    // 20: fencepost.v1.PauseSubmitterResponse
-	(*ResumeSubmitterRequest)(nil),    // 21: fencepost.v1.ResumeSubmitterRequest
-	(*ResumeSubmitterResponse)(nil),   // 22: fencepost.v1.ResumeSubmitterResponse
-	(*ProtectSubmitterRequest)(nil),   // 23: fencepost.v1.ProtectSubmitterRequest
-	(*ProtectSubmitterResponse)(nil),  // 24: fencepost.v1.ProtectSubmitterResponse
-	(*ExitProtectRequest)(nil),        // 25: fencepost.v1.ExitProtectRequest
-	(*ExitProtectResponse)(nil),       // 26: fencepost.v1.ExitProtectResponse
-	(*ResolveStuckRequest)(nil),       // 27: fencepost.v1.ResolveStuckRequest
-	(*ResolveStuckResponse)(nil),      // 28: fencepost.v1.ResolveStuckResponse
-	(*Command)(nil),                   // 29: fencepost.v1.Command
-	(*ListCommandsRequest)(nil),       // 30: fencepost.v1.ListCommandsRequest
-	(*ListCommandsResponse)(nil),      // 31: fencepost.v1.ListCommandsResponse
-	(*timestamppb.Timestamp)(nil),     // 32: google.protobuf.Timestamp
-	(TxState)(0),                      // 33: fencepost.v1.TxState
-	(TxSubState)(0),                   // 34: fencepost.v1.TxSubState
-	(*fieldmaskpb.FieldMask)(nil),     // 35: google.protobuf.FieldMask
-	(*Tx)(nil),                        // 36: fencepost.v1.Tx
+	(SubmitterCondition)(0),           // 2: fencepost.v1.SubmitterCondition
+	(FailurePolicy)(0),                // 3: fencepost.v1.FailurePolicy
+	(ProtectionDecision)(0),           // 4: fencepost.v1.ProtectionDecision
+	(StuckDecision)(0),                // 5: fencepost.v1.StuckDecision
+	(*LeaseInfo)(nil),                 // 6: fencepost.v1.LeaseInfo
+	(*Protection)(nil),                // 7: fencepost.v1.Protection
+	(*Pause)(nil),                     // 8: fencepost.v1.Pause
+	(*Waiting)(nil),                   // 9: fencepost.v1.Waiting
+	(*NonceGap)(nil),                  // 10: fencepost.v1.NonceGap
+	(*Submitter)(nil),                 // 11: fencepost.v1.Submitter
+	(*RegisterSubmitterRequest)(nil),  // 12: fencepost.v1.RegisterSubmitterRequest
+	(*UpdateSubmitterRequest)(nil),    // 13: fencepost.v1.UpdateSubmitterRequest
+	(*UpdateSubmitterResponse)(nil),   // 14: fencepost.v1.UpdateSubmitterResponse
+	(*RegisterSubmitterResponse)(nil), // 15: fencepost.v1.RegisterSubmitterResponse
+	(*GetSubmitterRequest)(nil),       // 16: fencepost.v1.GetSubmitterRequest
+	(*GetSubmitterResponse)(nil),      // 17: fencepost.v1.GetSubmitterResponse
+	(*ListSubmittersRequest)(nil),     // 18: fencepost.v1.ListSubmittersRequest
+	(*ListSubmittersResponse)(nil),    // 19: fencepost.v1.ListSubmittersResponse
+	(*PauseSubmitterRequest)(nil),     // 20: fencepost.v1.PauseSubmitterRequest
+	(*PauseSubmitterResponse)(nil),    // 21: fencepost.v1.PauseSubmitterResponse
+	(*ResumeSubmitterRequest)(nil),    // 22: fencepost.v1.ResumeSubmitterRequest
+	(*ResumeSubmitterResponse)(nil),   // 23: fencepost.v1.ResumeSubmitterResponse
+	(*ProtectSubmitterRequest)(nil),   // 24: fencepost.v1.ProtectSubmitterRequest
+	(*ProtectSubmitterResponse)(nil),  // 25: fencepost.v1.ProtectSubmitterResponse
+	(*ExitProtectRequest)(nil),        // 26: fencepost.v1.ExitProtectRequest
+	(*ExitProtectResponse)(nil),       // 27: fencepost.v1.ExitProtectResponse
+	(*ResolveStuckRequest)(nil),       // 28: fencepost.v1.ResolveStuckRequest
+	(*ResolveStuckResponse)(nil),      // 29: fencepost.v1.ResolveStuckResponse
+	(*Command)(nil),                   // 30: fencepost.v1.Command
+	(*ListCommandsRequest)(nil),       // 31: fencepost.v1.ListCommandsRequest
+	(*ListCommandsResponse)(nil),      // 32: fencepost.v1.ListCommandsResponse
+	(*timestamppb.Timestamp)(nil),     // 33: google.protobuf.Timestamp
+	(TxState)(0),                      // 34: fencepost.v1.TxState
+	(TxSubState)(0),                   // 35: fencepost.v1.TxSubState
+	(*fieldmaskpb.FieldMask)(nil),     // 36: google.protobuf.FieldMask
+	(*Tx)(nil),                        // 37: fencepost.v1.Tx
 }
 var file_fencepost_v1_submitter_proto_depIdxs = []int32{
-	32, // 0: fencepost.v1.LeaseInfo.acquire_time:type_name -> google.protobuf.Timestamp
-	32, // 1: fencepost.v1.LeaseInfo.expire_time:type_name -> google.protobuf.Timestamp
-	32, // 2: fencepost.v1.Protection.time:type_name -> google.protobuf.Timestamp
-	32, // 3: fencepost.v1.Pause.time:type_name -> google.protobuf.Timestamp
-	33, // 4: fencepost.v1.Waiting.state:type_name -> fencepost.v1.TxState
-	32, // 5: fencepost.v1.Waiting.create_time:type_name -> google.protobuf.Timestamp
-	34, // 6: fencepost.v1.Waiting.sub_state:type_name -> fencepost.v1.TxSubState
-	32, // 7: fencepost.v1.NonceGap.time:type_name -> google.protobuf.Timestamp
+	33, // 0: fencepost.v1.LeaseInfo.acquire_time:type_name -> google.protobuf.Timestamp
+	33, // 1: fencepost.v1.LeaseInfo.expire_time:type_name -> google.protobuf.Timestamp
+	33, // 2: fencepost.v1.Protection.time:type_name -> google.protobuf.Timestamp
+	33, // 3: fencepost.v1.Pause.time:type_name -> google.protobuf.Timestamp
+	34, // 4: fencepost.v1.Waiting.state:type_name -> fencepost.v1.TxState
+	33, // 5: fencepost.v1.Waiting.create_time:type_name -> google.protobuf.Timestamp
+	35, // 6: fencepost.v1.Waiting.sub_state:type_name -> fencepost.v1.TxSubState
+	33, // 7: fencepost.v1.NonceGap.time:type_name -> google.protobuf.Timestamp
 	0,  // 8: fencepost.v1.Submitter.mode:type_name -> fencepost.v1.SubmitterMode
 	1,  // 9: fencepost.v1.Submitter.status:type_name -> fencepost.v1.SubmitterStatus
-	5,  // 10: fencepost.v1.Submitter.lease:type_name -> fencepost.v1.LeaseInfo
-	6,  // 11: fencepost.v1.Submitter.protection:type_name -> fencepost.v1.Protection
-	32, // 12: fencepost.v1.Submitter.create_time:type_name -> google.protobuf.Timestamp
-	8,  // 13: fencepost.v1.Submitter.blocking:type_name -> fencepost.v1.Waiting
-	8,  // 14: fencepost.v1.Submitter.queue_head:type_name -> fencepost.v1.Waiting
-	9,  // 15: fencepost.v1.Submitter.gaps:type_name -> fencepost.v1.NonceGap
-	2,  // 16: fencepost.v1.Submitter.on_failure:type_name -> fencepost.v1.FailurePolicy
-	7,  // 17: fencepost.v1.Submitter.pause:type_name -> fencepost.v1.Pause
-	0,  // 18: fencepost.v1.RegisterSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
-	2,  // 19: fencepost.v1.UpdateSubmitterRequest.on_failure:type_name -> fencepost.v1.FailurePolicy
-	35, // 20: fencepost.v1.UpdateSubmitterRequest.update_mask:type_name -> google.protobuf.FieldMask
-	10, // 21: fencepost.v1.UpdateSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	10, // 22: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	10, // 23: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	10, // 24: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
-	10, // 25: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	10, // 26: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	10, // 27: fencepost.v1.ProtectSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	3,  // 28: fencepost.v1.ExitProtectRequest.decision:type_name -> fencepost.v1.ProtectionDecision
-	10, // 29: fencepost.v1.ExitProtectResponse.submitter:type_name -> fencepost.v1.Submitter
-	4,  // 30: fencepost.v1.ResolveStuckRequest.decision:type_name -> fencepost.v1.StuckDecision
-	36, // 31: fencepost.v1.ResolveStuckResponse.tx:type_name -> fencepost.v1.Tx
-	32, // 32: fencepost.v1.Command.create_time:type_name -> google.protobuf.Timestamp
-	32, // 33: fencepost.v1.Command.apply_time:type_name -> google.protobuf.Timestamp
-	29, // 34: fencepost.v1.ListCommandsResponse.commands:type_name -> fencepost.v1.Command
-	11, // 35: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
-	15, // 36: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
-	17, // 37: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
-	12, // 38: fencepost.v1.SubmitterService.UpdateSubmitter:input_type -> fencepost.v1.UpdateSubmitterRequest
-	19, // 39: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
-	21, // 40: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
-	23, // 41: fencepost.v1.SubmitterService.ProtectSubmitter:input_type -> fencepost.v1.ProtectSubmitterRequest
-	25, // 42: fencepost.v1.SubmitterService.ExitProtect:input_type -> fencepost.v1.ExitProtectRequest
-	27, // 43: fencepost.v1.SubmitterService.ResolveStuck:input_type -> fencepost.v1.ResolveStuckRequest
-	30, // 44: fencepost.v1.SubmitterService.ListCommands:input_type -> fencepost.v1.ListCommandsRequest
-	14, // 45: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
-	16, // 46: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
-	18, // 47: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
-	13, // 48: fencepost.v1.SubmitterService.UpdateSubmitter:output_type -> fencepost.v1.UpdateSubmitterResponse
-	20, // 49: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
-	22, // 50: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
-	24, // 51: fencepost.v1.SubmitterService.ProtectSubmitter:output_type -> fencepost.v1.ProtectSubmitterResponse
-	26, // 52: fencepost.v1.SubmitterService.ExitProtect:output_type -> fencepost.v1.ExitProtectResponse
-	28, // 53: fencepost.v1.SubmitterService.ResolveStuck:output_type -> fencepost.v1.ResolveStuckResponse
-	31, // 54: fencepost.v1.SubmitterService.ListCommands:output_type -> fencepost.v1.ListCommandsResponse
-	45, // [45:55] is the sub-list for method output_type
-	35, // [35:45] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	6,  // 10: fencepost.v1.Submitter.lease:type_name -> fencepost.v1.LeaseInfo
+	7,  // 11: fencepost.v1.Submitter.protection:type_name -> fencepost.v1.Protection
+	33, // 12: fencepost.v1.Submitter.create_time:type_name -> google.protobuf.Timestamp
+	9,  // 13: fencepost.v1.Submitter.blocking:type_name -> fencepost.v1.Waiting
+	9,  // 14: fencepost.v1.Submitter.queue_head:type_name -> fencepost.v1.Waiting
+	10, // 15: fencepost.v1.Submitter.gaps:type_name -> fencepost.v1.NonceGap
+	3,  // 16: fencepost.v1.Submitter.on_failure:type_name -> fencepost.v1.FailurePolicy
+	8,  // 17: fencepost.v1.Submitter.pause:type_name -> fencepost.v1.Pause
+	33, // 18: fencepost.v1.Submitter.queue_head_time:type_name -> google.protobuf.Timestamp
+	0,  // 19: fencepost.v1.RegisterSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
+	3,  // 20: fencepost.v1.UpdateSubmitterRequest.on_failure:type_name -> fencepost.v1.FailurePolicy
+	36, // 21: fencepost.v1.UpdateSubmitterRequest.update_mask:type_name -> google.protobuf.FieldMask
+	11, // 22: fencepost.v1.UpdateSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	11, // 23: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	11, // 24: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	2,  // 25: fencepost.v1.ListSubmittersRequest.conditions:type_name -> fencepost.v1.SubmitterCondition
+	11, // 26: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
+	11, // 27: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	11, // 28: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	11, // 29: fencepost.v1.ProtectSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	4,  // 30: fencepost.v1.ExitProtectRequest.decision:type_name -> fencepost.v1.ProtectionDecision
+	11, // 31: fencepost.v1.ExitProtectResponse.submitter:type_name -> fencepost.v1.Submitter
+	5,  // 32: fencepost.v1.ResolveStuckRequest.decision:type_name -> fencepost.v1.StuckDecision
+	37, // 33: fencepost.v1.ResolveStuckResponse.tx:type_name -> fencepost.v1.Tx
+	33, // 34: fencepost.v1.Command.create_time:type_name -> google.protobuf.Timestamp
+	33, // 35: fencepost.v1.Command.apply_time:type_name -> google.protobuf.Timestamp
+	30, // 36: fencepost.v1.ListCommandsResponse.commands:type_name -> fencepost.v1.Command
+	12, // 37: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
+	16, // 38: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
+	18, // 39: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
+	13, // 40: fencepost.v1.SubmitterService.UpdateSubmitter:input_type -> fencepost.v1.UpdateSubmitterRequest
+	20, // 41: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
+	22, // 42: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
+	24, // 43: fencepost.v1.SubmitterService.ProtectSubmitter:input_type -> fencepost.v1.ProtectSubmitterRequest
+	26, // 44: fencepost.v1.SubmitterService.ExitProtect:input_type -> fencepost.v1.ExitProtectRequest
+	28, // 45: fencepost.v1.SubmitterService.ResolveStuck:input_type -> fencepost.v1.ResolveStuckRequest
+	31, // 46: fencepost.v1.SubmitterService.ListCommands:input_type -> fencepost.v1.ListCommandsRequest
+	15, // 47: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
+	17, // 48: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
+	19, // 49: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
+	14, // 50: fencepost.v1.SubmitterService.UpdateSubmitter:output_type -> fencepost.v1.UpdateSubmitterResponse
+	21, // 51: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
+	23, // 52: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
+	25, // 53: fencepost.v1.SubmitterService.ProtectSubmitter:output_type -> fencepost.v1.ProtectSubmitterResponse
+	27, // 54: fencepost.v1.SubmitterService.ExitProtect:output_type -> fencepost.v1.ExitProtectResponse
+	29, // 55: fencepost.v1.SubmitterService.ResolveStuck:output_type -> fencepost.v1.ResolveStuckResponse
+	32, // 56: fencepost.v1.SubmitterService.ListCommands:output_type -> fencepost.v1.ListCommandsResponse
+	47, // [47:57] is the sub-list for method output_type
+	37, // [37:47] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_submitter_proto_init() }
@@ -2634,7 +2730,7 @@ func file_fencepost_v1_submitter_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_submitter_proto_rawDesc), len(file_fencepost_v1_submitter_proto_rawDesc)),
-			NumEnums:      5,
+			NumEnums:      6,
 			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,

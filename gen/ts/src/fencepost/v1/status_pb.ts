@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fencepost/v1/status.proto.
  */
 export const file_fencepost_v1_status: GenFile = /*@__PURE__*/
-  fileDesc("ChlmZW5jZXBvc3QvdjEvc3RhdHVzLnByb3RvEgxmZW5jZXBvc3QudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCK3AQoRR2V0U3RhdHVzUmVzcG9uc2USKgoGY2FsbGVyGAEgASgLMhouZmVuY2Vwb3N0LnYxLkNhbGxlclJpZ2h0cxIPCgdub2RlX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSKgoGdG90YWxzGAQgASgLMhouZmVuY2Vwb3N0LnYxLkxlZGdlclRvdGFscxIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJGCgxDYWxsZXJSaWdodHMSDAoEbmFtZRgBIAEoCRIQCghvcGVyYXRvchgCIAEoCBIWCg5hbGxfc3VibWl0dGVycxgDIAEoCCLvAQoMTGVkZ2VyVG90YWxzEhYKCnN1Ym1pdHRlcnMYASABKANCAjABEhEKBW93bmVkGAIgASgDQgIwARIVCglwcm90ZWN0ZWQYAyABKANCAjABEhIKBnBhdXNlZBgEIAEoA0ICMAESFAoIdW5mdW5kZWQYBSABKANCAjABEhIKBnF1ZXVlZBgGIAEoA0ICMAESFQoJaW5fZmxpZ2h0GAcgASgDQgIwARIRCgVzdHVjaxgIIAEoA0ICMAESNQoRb2xkZXN0X3F1ZXVlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhIKEExpc3ROb2Rlc1JlcXVlc3QiNgoRTGlzdE5vZGVzUmVzcG9uc2USIQoFbm9kZXMYASADKAsyEi5mZW5jZXBvc3QudjEuTm9kZSK2AQoETm9kZRIPCgdub2RlX2lkGAEgASgJEhUKCWNoYWluX2lkcxgCIAMoBEICMAESEQoJYWNjZXB0aW5nGAMgASgIEi4KCnN0YXJ0X3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgZsZWFzZXMYBiABKANCAjABIhMKEUxpc3RDaGFpbnNSZXF1ZXN0IkoKEkxpc3RDaGFpbnNSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBmNoYWlucxgCIAMoCzITLmZlbmNlcG9zdC52MS5DaGFpbiJbCgVDaGFpbhIMCgRuYW1lGAEgASgJEhQKCGNoYWluX2lkGAIgASgEQgIwARIuCgllbmRwb2ludHMYAyADKAsyGy5mZW5jZXBvc3QudjEuQ2hhaW5FbmRwb2ludCLCAQoNQ2hhaW5FbmRwb2ludBIMCgRuYW1lGAEgASgJEg8KB2hlYWx0aHkYAiABKAgSFQoNb3V0Y29tZV9jbGFzcxgDIAEoCRIOCgZyZWFzb24YBCABKAkSLgoLcmV0cnlfZGVsYXkYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoEaGVhZBgGIAEoBEICMAESEwoLYmF0Y2hfbGltaXQYByABKAUSFAoMYmF0Y2hfcmVhc29uGAggASgJMvwBCg1TdGF0dXNTZXJ2aWNlEkwKCUdldFN0YXR1cxIeLmZlbmNlcG9zdC52MS5HZXRTdGF0dXNSZXF1ZXN0Gh8uZmVuY2Vwb3N0LnYxLkdldFN0YXR1c1Jlc3BvbnNlEkwKCUxpc3ROb2RlcxIeLmZlbmNlcG9zdC52MS5MaXN0Tm9kZXNSZXF1ZXN0Gh8uZmVuY2Vwb3N0LnYxLkxpc3ROb2Rlc1Jlc3BvbnNlEk8KCkxpc3RDaGFpbnMSHy5mZW5jZXBvc3QudjEuTGlzdENoYWluc1JlcXVlc3QaIC5mZW5jZXBvc3QudjEuTGlzdENoYWluc1Jlc3BvbnNlQmYKEGRldi5mZW5jZXBvc3QudjFCEFN0YXR1c091dGVyQ2xhc3NQAVo+Z2l0aHViLmNvbS9mZW5jZXBvc3QvZmVuY2Vwb3N0L2dlbi9nby9mZW5jZXBvc3QvdjE7ZmVuY2Vwb3N0djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChlmZW5jZXBvc3QvdjEvc3RhdHVzLnByb3RvEgxmZW5jZXBvc3QudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCK3AQoRR2V0U3RhdHVzUmVzcG9uc2USKgoGY2FsbGVyGAEgASgLMhouZmVuY2Vwb3N0LnYxLkNhbGxlclJpZ2h0cxIPCgdub2RlX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSKgoGdG90YWxzGAQgASgLMhouZmVuY2Vwb3N0LnYxLkxlZGdlclRvdGFscxIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJGCgxDYWxsZXJSaWdodHMSDAoEbmFtZRgBIAEoCRIQCghvcGVyYXRvchgCIAEoCBIWCg5hbGxfc3VibWl0dGVycxgDIAEoCCLvAQoMTGVkZ2VyVG90YWxzEhYKCnN1Ym1pdHRlcnMYASABKANCAjABEhEKBW93bmVkGAIgASgDQgIwARIVCglwcm90ZWN0ZWQYAyABKANCAjABEhIKBnBhdXNlZBgEIAEoA0ICMAESFAoIdW5mdW5kZWQYBSABKANCAjABEhIKBnF1ZXVlZBgGIAEoA0ICMAESFQoJaW5fZmxpZ2h0GAcgASgDQgIwARIRCgVzdHVjaxgIIAEoA0ICMAESNQoRb2xkZXN0X3F1ZXVlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhIKEExpc3ROb2Rlc1JlcXVlc3QiNgoRTGlzdE5vZGVzUmVzcG9uc2USIQoFbm9kZXMYASADKAsyEi5mZW5jZXBvc3QudjEuTm9kZSK2AQoETm9kZRIPCgdub2RlX2lkGAEgASgJEhUKCWNoYWluX2lkcxgCIAMoBEICMAESEQoJYWNjZXB0aW5nGAMgASgIEi4KCnN0YXJ0X3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgZsZWFzZXMYBiABKANCAjABIhMKEUxpc3RDaGFpbnNSZXF1ZXN0IkoKEkxpc3RDaGFpbnNSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBmNoYWlucxgCIAMoCzITLmZlbmNlcG9zdC52MS5DaGFpbiJbCgVDaGFpbhIMCgRuYW1lGAEgASgJEhQKCGNoYWluX2lkGAIgASgEQgIwARIuCgllbmRwb2ludHMYAyADKAsyGy5mZW5jZXBvc3QudjEuQ2hhaW5FbmRwb2ludCLCAQoNQ2hhaW5FbmRwb2ludBIMCgRuYW1lGAEgASgJEg8KB2hlYWx0aHkYAiABKAgSFQoNb3V0Y29tZV9jbGFzcxgDIAEoCRIOCgZyZWFzb24YBCABKAkSLgoLcmV0cnlfZGVsYXkYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoEaGVhZBgGIAEoBEICMAESEwoLYmF0Y2hfbGltaXQYByABKAUSFAoMYmF0Y2hfcmVhc29uGAggASgJIikKE0xpc3RCYWxhbmNlc1JlcXVlc3QSEgoKc3VibWl0dGVycxgBIAMoCSI/ChRMaXN0QmFsYW5jZXNSZXNwb25zZRInCghiYWxhbmNlcxgBIAMoCzIVLmZlbmNlcG9zdC52MS5CYWxhbmNlIj0KB0JhbGFuY2USEQoJc3VibWl0dGVyGAEgASgJEg8KB2JhbGFuY2UYAiABKAkSDgoGcmVhc29uGAMgASgJMtMCCg1TdGF0dXNTZXJ2aWNlEkwKCUdldFN0YXR1cxIeLmZlbmNlcG9zdC52MS5HZXRTdGF0dXNSZXF1ZXN0Gh8uZmVuY2Vwb3N0LnYxLkdldFN0YXR1c1Jlc3BvbnNlEkwKCUxpc3ROb2RlcxIeLmZlbmNlcG9zdC52MS5MaXN0Tm9kZXNSZXF1ZXN0Gh8uZmVuY2Vwb3N0LnYxLkxpc3ROb2Rlc1Jlc3BvbnNlEk8KCkxpc3RDaGFpbnMSHy5mZW5jZXBvc3QudjEuTGlzdENoYWluc1JlcXVlc3QaIC5mZW5jZXBvc3QudjEuTGlzdENoYWluc1Jlc3BvbnNlElUKDExpc3RCYWxhbmNlcxIhLmZlbmNlcG9zdC52MS5MaXN0QmFsYW5jZXNSZXF1ZXN0GiIuZmVuY2Vwb3N0LnYxLkxpc3RCYWxhbmNlc1Jlc3BvbnNlQmYKEGRldi5mZW5jZXBvc3QudjFCEFN0YXR1c091dGVyQ2xhc3NQAVo+Z2l0aHViLmNvbS9mZW5jZXBvc3QvZmVuY2Vwb3N0L2dlbi9nby9mZW5jZXBvc3QvdjE7ZmVuY2Vwb3N0djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message fencepost.v1.GetStatusRequest
@@ -400,6 +400,80 @@ export const ChainEndpointSchema: GenMessage<ChainEndpoint> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_status, 10);
 
 /**
+ * @generated from message fencepost.v1.ListBalancesRequest
+ */
+export type ListBalancesRequest = Message<"fencepost.v1.ListBalancesRequest"> & {
+  /**
+   * 1 to 100 names or account ids.
+   *
+   * @generated from field: repeated string submitters = 1;
+   */
+  submitters: string[];
+};
+
+/**
+ * Describes the message fencepost.v1.ListBalancesRequest.
+ * Use `create(ListBalancesRequestSchema)` to create a new message.
+ */
+export const ListBalancesRequestSchema: GenMessage<ListBalancesRequest> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_status, 11);
+
+/**
+ * @generated from message fencepost.v1.ListBalancesResponse
+ */
+export type ListBalancesResponse = Message<"fencepost.v1.ListBalancesResponse"> & {
+  /**
+   * One per submitter of the request, in its order.
+   *
+   * @generated from field: repeated fencepost.v1.Balance balances = 1;
+   */
+  balances: Balance[];
+};
+
+/**
+ * Describes the message fencepost.v1.ListBalancesResponse.
+ * Use `create(ListBalancesResponseSchema)` to create a new message.
+ */
+export const ListBalancesResponseSchema: GenMessage<ListBalancesResponse> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_status, 12);
+
+/**
+ * Balance is the balance of the account of a submitter.
+ *
+ * @generated from message fencepost.v1.Balance
+ */
+export type Balance = Message<"fencepost.v1.Balance"> & {
+  /**
+   * As in the request.
+   *
+   * @generated from field: string submitter = 1;
+   */
+  submitter: string;
+
+  /**
+   * In wei, decimal; empty if it could not be read.
+   *
+   * @generated from field: string balance = 2;
+   */
+  balance: string;
+
+  /**
+   * Why it could not be read: CHAIN_UNAVAILABLE, or CHAIN_NOT_CONFIGURED if the node does not serve
+   * the chain.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message fencepost.v1.Balance.
+ * Use `create(BalanceSchema)` to create a new message.
+ */
+export const BalanceSchema: GenMessage<Balance> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_status, 13);
+
+/**
  * StatusService reports the state of the nodes and their chains. It changes nothing.
  *
  * @generated from service fencepost.v1.StatusService
@@ -437,6 +511,17 @@ export const StatusService: GenService<{
     methodKind: "unary";
     input: typeof ListChainsRequestSchema;
     output: typeof ListChainsResponseSchema;
+  },
+  /**
+   * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
+   * the node that serves the call. It is for operators.
+   *
+   * @generated from rpc fencepost.v1.StatusService.ListBalances
+   */
+  listBalances: {
+    methodKind: "unary";
+    input: typeof ListBalancesRequestSchema;
+    output: typeof ListBalancesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fencepost_v1_status, 0);

@@ -136,7 +136,7 @@ public enum FailurePolicy
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.fencepost.v1.SubmitterOuterClass.getDescriptor().getEnumType(2);
+    return dev.fencepost.v1.SubmitterOuterClass.getDescriptor().getEnumType(3);
   }
 
   private static final FailurePolicy[] VALUES = values();

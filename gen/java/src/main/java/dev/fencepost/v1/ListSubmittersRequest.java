@@ -29,6 +29,7 @@ private static final long serialVersionUID = 0L;
   }
   private ListSubmittersRequest() {
     pageToken_ = "";
+    conditions_ = emptyIntList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -103,6 +104,85 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int CONDITIONS_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.Internal.IntList conditions_ =
+      emptyIntList();
+  private static final     com.google.protobuf.Internal.IntListAdapter.IntConverter<
+      dev.fencepost.v1.SubmitterCondition> conditions_converter_ =
+          new com.google.protobuf.Internal.IntListAdapter.IntConverter<
+              dev.fencepost.v1.SubmitterCondition>() {
+            public dev.fencepost.v1.SubmitterCondition convert(int from) {
+              dev.fencepost.v1.SubmitterCondition result = dev.fencepost.v1.SubmitterCondition.forNumber(from);
+              return result == null ? dev.fencepost.v1.SubmitterCondition.UNRECOGNIZED : result;
+            }
+          };
+  /**
+   * <pre>
+   * Only submitters with one of these conditions; empty: all.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+   * @return A list containing the conditions.
+   */
+  @java.lang.Override
+  public java.util.List<dev.fencepost.v1.SubmitterCondition> getConditionsList() {
+    return new com.google.protobuf.Internal.IntListAdapter<
+        dev.fencepost.v1.SubmitterCondition>(conditions_, conditions_converter_);
+  }
+  /**
+   * <pre>
+   * Only submitters with one of these conditions; empty: all.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+   * @return The count of conditions.
+   */
+  @java.lang.Override
+  public int getConditionsCount() {
+    return conditions_.size();
+  }
+  /**
+   * <pre>
+   * Only submitters with one of these conditions; empty: all.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+   * @param index The index of the element to return.
+   * @return The conditions at the given index.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.SubmitterCondition getConditions(int index) {
+    return conditions_converter_.convert(conditions_.getInt(index));
+  }
+  /**
+   * <pre>
+   * Only submitters with one of these conditions; empty: all.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+   * @return A list containing the enum numeric values on the wire for conditions.
+   */
+  @java.lang.Override
+  public java.util.List<java.lang.Integer>
+  getConditionsValueList() {
+    return conditions_;
+  }
+  /**
+   * <pre>
+   * Only submitters with one of these conditions; empty: all.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+   * @param index The index of the value to return.
+   * @return The enum numeric value on the wire of conditions at the given index.
+   */
+  @java.lang.Override
+  public int getConditionsValue(int index) {
+    return conditions_.getInt(index);
+  }
+  private int conditionsMemoizedSerializedSize;
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -117,11 +197,19 @@ private static final long serialVersionUID = 0L;
   @java.lang.Override
   public void writeTo(com.google.protobuf.CodedOutputStream output)
                       throws java.io.IOException {
+    getSerializedSize();
     if (pageSize_ != 0) {
       output.writeInt32(1, pageSize_);
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pageToken_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 2, pageToken_);
+    }
+    if (getConditionsList().size() > 0) {
+      output.writeUInt32NoTag(26);
+      output.writeUInt32NoTag(conditionsMemoizedSerializedSize);
+    }
+    for (int i = 0; i < conditions_.size(); i++) {
+      output.writeEnumNoTag(conditions_.getInt(i));
     }
     getUnknownFields().writeTo(output);
   }
@@ -133,6 +221,18 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pageToken_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(2, pageToken_);
+    }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < conditions_.size(); i++) {
+        dataSize += com.google.protobuf.CodedOutputStream
+          .computeEnumSizeNoTag(conditions_.getInt(i));
+      }
+      size += dataSize;
+      if (!getConditionsList().isEmpty()) {  size += 1;
+        size += com.google.protobuf.CodedOutputStream
+          .computeUInt32SizeNoTag(dataSize);
+      }conditionsMemoizedSerializedSize = dataSize;
     }
     return size;
   }
@@ -162,6 +262,7 @@ private static final long serialVersionUID = 0L;
         != other.getPageSize()) return false;
     if (!getPageToken()
         .equals(other.getPageToken())) return false;
+    if (!conditions_.equals(other.conditions_)) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -177,6 +278,10 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getPageSize();
     hash = (37 * hash) + PAGE_TOKEN_FIELD_NUMBER;
     hash = (53 * hash) + getPageToken().hashCode();
+    if (getConditionsCount() > 0) {
+      hash = (37 * hash) + CONDITIONS_FIELD_NUMBER;
+      hash = (53 * hash) + conditions_.hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -310,6 +415,7 @@ private static final long serialVersionUID = 0L;
       bitField0_ = 0;
       pageSize_ = 0;
       pageToken_ = "";
+      conditions_ = emptyIntList();
       return this;
     }
 
@@ -349,6 +455,10 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.pageToken_ = pageToken_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        conditions_.makeImmutable();
+        result.conditions_ = conditions_;
+      }
     }
 
     @java.lang.Override
@@ -369,6 +479,17 @@ private static final long serialVersionUID = 0L;
       if (!other.getPageToken().isEmpty()) {
         pageToken_ = other.pageToken_;
         bitField0_ |= 0x00000002;
+        onChanged();
+      }
+      if (!other.conditions_.isEmpty()) {
+        if (conditions_.isEmpty()) {
+          conditions_ = other.conditions_;
+          conditions_.makeImmutable();
+          bitField0_ |= 0x00000004;
+        } else {
+          ensureConditionsIsMutable();
+          conditions_.addAll(other.conditions_);
+        }
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -405,6 +526,22 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 18
+            case 24: {
+              int tmpRaw = input.readEnum();
+              ensureConditionsIsMutable();
+              conditions_.addInt(tmpRaw);
+              break;
+            } // case 24
+            case 26: {
+              int length = input.readRawVarint32();
+              int limit = input.pushLimit(length);
+              ensureConditionsIsMutable();
+              while (input.getBytesUntilLimit() > 0) {
+                conditions_.addInt(input.readEnum());
+              }
+              input.popLimit(limit);
+              break;
+            } // case 26
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -534,6 +671,192 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       pageToken_ = value;
       bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.Internal.IntList conditions_ = emptyIntList();
+    private void ensureConditionsIsMutable() {
+      if (!conditions_.isModifiable()) {
+        conditions_ = makeMutableCopy(conditions_);
+      }
+      bitField0_ |= 0x00000004;
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @return A list containing the conditions.
+     */
+    public java.util.List<dev.fencepost.v1.SubmitterCondition> getConditionsList() {
+      return new com.google.protobuf.Internal.IntListAdapter<
+          dev.fencepost.v1.SubmitterCondition>(conditions_, conditions_converter_);
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @return The count of conditions.
+     */
+    public int getConditionsCount() {
+      return conditions_.size();
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @param index The index of the element to return.
+     * @return The conditions at the given index.
+     */
+    public dev.fencepost.v1.SubmitterCondition getConditions(int index) {
+      return conditions_converter_.convert(conditions_.getInt(index));
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @param index The index to set the value at.
+     * @param value The conditions to set.
+     * @throws IllegalArgumentException if UNRECOGNIZED is provided.
+     * @return This builder for chaining.
+     */
+    public Builder setConditions(
+        int index, dev.fencepost.v1.SubmitterCondition value) {
+      java.util.Objects.requireNonNull(value);
+      ensureConditionsIsMutable();
+      conditions_.setInt(index, value.getNumber());
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @param value The conditions to add.
+     * @return This builder for chaining.
+     */
+    public Builder addConditions(dev.fencepost.v1.SubmitterCondition value) {
+      java.util.Objects.requireNonNull(value);
+      ensureConditionsIsMutable();
+      conditions_.addInt(value.getNumber());
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @param values The conditions to add.
+     * @throws IllegalArgumentException if UNRECOGNIZED is provided.
+     * @return This builder for chaining.
+     */
+    public Builder addAllConditions(
+        java.lang.Iterable<? extends dev.fencepost.v1.SubmitterCondition> values) {
+      ensureConditionsIsMutable();
+      for (dev.fencepost.v1.SubmitterCondition value : values) {
+        conditions_.addInt(value.getNumber());
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearConditions() {
+      conditions_ = emptyIntList();
+      bitField0_ = (bitField0_ & ~0x00000004);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @return A list containing the enum numeric values on the wire for conditions.
+     */
+    public java.util.List<java.lang.Integer>
+    getConditionsValueList() {
+      conditions_.makeImmutable();
+      return conditions_;
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @param index The index of the value to return.
+     * @return The enum numeric value on the wire of conditions at the given index.
+     */
+    public int getConditionsValue(int index) {
+      return conditions_.getInt(index);
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @param index The index to set the value at.
+     * @param value The enum numeric value on the wire for conditions to set.
+     * @return This builder for chaining.
+     */
+    public Builder setConditionsValue(
+        int index, int value) {
+      ensureConditionsIsMutable();
+      conditions_.setInt(index, value);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @param value The enum numeric value on the wire for conditions to add.
+     * @return This builder for chaining.
+     */
+    public Builder addConditionsValue(int value) {
+      ensureConditionsIsMutable();
+      conditions_.addInt(value);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only submitters with one of these conditions; empty: all.
+     * </pre>
+     *
+     * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+     * @param values The enum numeric values on the wire for conditions to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllConditionsValue(
+        java.lang.Iterable<java.lang.Integer> values) {
+      ensureConditionsIsMutable();
+      for (int value : values) {
+        conditions_.addInt(value);
+      }
       onChanged();
       return this;
     }

@@ -31,4 +31,53 @@ public interface ListSubmittersRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getPageTokenBytes();
+
+  /**
+   * <pre>
+   * Only submitters with one of these conditions; empty: all.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+   * @return A list containing the conditions.
+   */
+  java.util.List<dev.fencepost.v1.SubmitterCondition> getConditionsList();
+  /**
+   * <pre>
+   * Only submitters with one of these conditions; empty: all.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+   * @return The count of conditions.
+   */
+  int getConditionsCount();
+  /**
+   * <pre>
+   * Only submitters with one of these conditions; empty: all.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+   * @param index The index of the element to return.
+   * @return The conditions at the given index.
+   */
+  dev.fencepost.v1.SubmitterCondition getConditions(int index);
+  /**
+   * <pre>
+   * Only submitters with one of these conditions; empty: all.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+   * @return A list containing the enum numeric values on the wire for conditions.
+   */
+  java.util.List<java.lang.Integer>
+  getConditionsValueList();
+  /**
+   * <pre>
+   * Only submitters with one of these conditions; empty: all.
+   * </pre>
+   *
+   * <code>repeated .fencepost.v1.SubmitterCondition conditions = 3 [json_name = "conditions"];</code>
+   * @param index The index of the value to return.
+   * @return The enum numeric value on the wire of conditions at the given index.
+   */
+  int getConditionsValue(int index);
 }

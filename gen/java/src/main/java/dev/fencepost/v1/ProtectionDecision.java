@@ -174,7 +174,7 @@ public enum ProtectionDecision
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.fencepost.v1.SubmitterOuterClass.getDescriptor().getEnumType(3);
+    return dev.fencepost.v1.SubmitterOuterClass.getDescriptor().getEnumType(4);
   }
 
   private static final ProtectionDecision[] VALUES = values();

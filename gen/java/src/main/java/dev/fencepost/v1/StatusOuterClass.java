@@ -81,6 +81,21 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fencepost_v1_ChainEndpoint_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_ListBalancesRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_ListBalancesRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_ListBalancesResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_ListBalancesResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_Balance_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_Balance_fieldAccessorTable;
 
   public static com.google.protobuf.Descriptors.FileDescriptor
       getDescriptor() {
@@ -130,16 +145,24 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
       "_delay\030\005 \001(\0132\031.google.protobuf.DurationR" +
       "\nretryDelay\022\026\n\004head\030\006 \001(\004B\0020\001R\004head\022\037\n\013b" +
       "atch_limit\030\007 \001(\005R\nbatchLimit\022!\n\014batch_re" +
-      "ason\030\010 \001(\tR\013batchReason2\374\001\n\rStatusServic" +
-      "e\022L\n\tGetStatus\022\036.fencepost.v1.GetStatusR" +
-      "equest\032\037.fencepost.v1.GetStatusResponse\022" +
-      "L\n\tListNodes\022\036.fencepost.v1.ListNodesReq" +
-      "uest\032\037.fencepost.v1.ListNodesResponse\022O\n" +
-      "\nListChains\022\037.fencepost.v1.ListChainsReq" +
-      "uest\032 .fencepost.v1.ListChainsResponseBf" +
-      "\n\020dev.fencepost.v1B\020StatusOuterClassP\001Z>" +
-      "github.com/fencepost/fencepost/gen/go/fe" +
-      "ncepost/v1;fencepostv1b\006proto3"
+      "ason\030\010 \001(\tR\013batchReason\"5\n\023ListBalancesR" +
+      "equest\022\036\n\nsubmitters\030\001 \003(\tR\nsubmitters\"I" +
+      "\n\024ListBalancesResponse\0221\n\010balances\030\001 \003(\013" +
+      "2\025.fencepost.v1.BalanceR\010balances\"Y\n\007Bal" +
+      "ance\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\030\n\007ba" +
+      "lance\030\002 \001(\tR\007balance\022\026\n\006reason\030\003 \001(\tR\006re" +
+      "ason2\323\002\n\rStatusService\022L\n\tGetStatus\022\036.fe" +
+      "ncepost.v1.GetStatusRequest\032\037.fencepost." +
+      "v1.GetStatusResponse\022L\n\tListNodes\022\036.fenc" +
+      "epost.v1.ListNodesRequest\032\037.fencepost.v1" +
+      ".ListNodesResponse\022O\n\nListChains\022\037.fence" +
+      "post.v1.ListChainsRequest\032 .fencepost.v1" +
+      ".ListChainsResponse\022U\n\014ListBalances\022!.fe" +
+      "ncepost.v1.ListBalancesRequest\032\".fencepo" +
+      "st.v1.ListBalancesResponseBf\n\020dev.fencep" +
+      "ost.v1B\020StatusOuterClassP\001Z>github.com/f" +
+      "encepost/fencepost/gen/go/fencepost/v1;f" +
+      "encepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -213,6 +236,24 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ChainEndpoint_descriptor,
         new java.lang.String[] { "Name", "Healthy", "OutcomeClass", "Reason", "RetryDelay", "Head", "BatchLimit", "BatchReason", });
+    internal_static_fencepost_v1_ListBalancesRequest_descriptor =
+      getDescriptor().getMessageType(11);
+    internal_static_fencepost_v1_ListBalancesRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_ListBalancesRequest_descriptor,
+        new java.lang.String[] { "Submitters", });
+    internal_static_fencepost_v1_ListBalancesResponse_descriptor =
+      getDescriptor().getMessageType(12);
+    internal_static_fencepost_v1_ListBalancesResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_ListBalancesResponse_descriptor,
+        new java.lang.String[] { "Balances", });
+    internal_static_fencepost_v1_Balance_descriptor =
+      getDescriptor().getMessageType(13);
+    internal_static_fencepost_v1_Balance_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_Balance_descriptor,
+        new java.lang.String[] { "Submitter", "Balance", "Reason", });
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.DurationProto.getDescriptor();
     com.google.protobuf.TimestampProto.getDescriptor();

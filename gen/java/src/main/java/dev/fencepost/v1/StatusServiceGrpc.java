@@ -108,6 +108,37 @@ public final class StatusServiceGrpc {
     return getListChainsMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.ListBalancesRequest,
+      dev.fencepost.v1.ListBalancesResponse> getListBalancesMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListBalances",
+      requestType = dev.fencepost.v1.ListBalancesRequest.class,
+      responseType = dev.fencepost.v1.ListBalancesResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.ListBalancesRequest,
+      dev.fencepost.v1.ListBalancesResponse> getListBalancesMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.ListBalancesRequest, dev.fencepost.v1.ListBalancesResponse> getListBalancesMethod;
+    if ((getListBalancesMethod = StatusServiceGrpc.getListBalancesMethod) == null) {
+      synchronized (StatusServiceGrpc.class) {
+        if ((getListBalancesMethod = StatusServiceGrpc.getListBalancesMethod) == null) {
+          StatusServiceGrpc.getListBalancesMethod = getListBalancesMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.ListBalancesRequest, dev.fencepost.v1.ListBalancesResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListBalances"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ListBalancesRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ListBalancesResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new StatusServiceMethodDescriptorSupplier("ListBalances"))
+              .build();
+        }
+      }
+    }
+    return getListBalancesMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -206,6 +237,17 @@ public final class StatusServiceGrpc {
         io.grpc.stub.StreamObserver<dev.fencepost.v1.ListChainsResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListChainsMethod(), responseObserver);
     }
+
+    /**
+     * <pre>
+     * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
+     * the node that serves the call. It is for operators.
+     * </pre>
+     */
+    default void listBalances(dev.fencepost.v1.ListBalancesRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ListBalancesResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListBalancesMethod(), responseObserver);
+    }
   }
 
   /**
@@ -276,6 +318,18 @@ public final class StatusServiceGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getListChainsMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
+     * the node that serves the call. It is for operators.
+     * </pre>
+     */
+    public void listBalances(dev.fencepost.v1.ListBalancesRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ListBalancesResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListBalancesMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -329,6 +383,17 @@ public final class StatusServiceGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getListChainsMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
+     * the node that serves the call. It is for operators.
+     * </pre>
+     */
+    public dev.fencepost.v1.ListBalancesResponse listBalances(dev.fencepost.v1.ListBalancesRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListBalancesMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -381,6 +446,17 @@ public final class StatusServiceGrpc {
     public dev.fencepost.v1.ListChainsResponse listChains(dev.fencepost.v1.ListChainsRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getListChainsMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
+     * the node that serves the call. It is for operators.
+     * </pre>
+     */
+    public dev.fencepost.v1.ListBalancesResponse listBalances(dev.fencepost.v1.ListBalancesRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListBalancesMethod(), getCallOptions(), request);
     }
   }
 
@@ -438,11 +514,24 @@ public final class StatusServiceGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getListChainsMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
+     * the node that serves the call. It is for operators.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListBalancesResponse> listBalances(
+        dev.fencepost.v1.ListBalancesRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListBalancesMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_GET_STATUS = 0;
   private static final int METHODID_LIST_NODES = 1;
   private static final int METHODID_LIST_CHAINS = 2;
+  private static final int METHODID_LIST_BALANCES = 3;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -472,6 +561,10 @@ public final class StatusServiceGrpc {
         case METHODID_LIST_CHAINS:
           serviceImpl.listChains((dev.fencepost.v1.ListChainsRequest) request,
               (io.grpc.stub.StreamObserver<dev.fencepost.v1.ListChainsResponse>) responseObserver);
+          break;
+        case METHODID_LIST_BALANCES:
+          serviceImpl.listBalances((dev.fencepost.v1.ListBalancesRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.ListBalancesResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -512,6 +605,13 @@ public final class StatusServiceGrpc {
               dev.fencepost.v1.ListChainsRequest,
               dev.fencepost.v1.ListChainsResponse>(
                 service, METHODID_LIST_CHAINS)))
+        .addMethod(
+          getListBalancesMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.ListBalancesRequest,
+              dev.fencepost.v1.ListBalancesResponse>(
+                service, METHODID_LIST_BALANCES)))
         .build();
   }
 
@@ -563,6 +663,7 @@ public final class StatusServiceGrpc {
               .addMethod(getGetStatusMethod())
               .addMethod(getListNodesMethod())
               .addMethod(getListChainsMethod())
+              .addMethod(getListBalancesMethod())
               .build();
         }
       }

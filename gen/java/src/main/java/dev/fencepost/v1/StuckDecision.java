@@ -227,7 +227,7 @@ public enum StuckDecision
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.fencepost.v1.SubmitterOuterClass.getDescriptor().getEnumType(4);
+    return dev.fencepost.v1.SubmitterOuterClass.getDescriptor().getEnumType(5);
   }
 
   private static final StuckDecision[] VALUES = values();

@@ -770,6 +770,59 @@ private static final long serialVersionUID = 0L;
     return queuedIsAtLeast_;
   }
 
+  public static final int UNFUNDED_FIELD_NUMBER = 40;
+  private boolean unfunded_ = false;
+  /**
+   * <pre>
+   * It cannot afford the head of its queue, or a transaction in flight: TX_SUB_STATE_UNFUNDED.
+   * </pre>
+   *
+   * <code>bool unfunded = 40 [json_name = "unfunded"];</code>
+   * @return The unfunded.
+   */
+  @java.lang.Override
+  public boolean getUnfunded() {
+    return unfunded_;
+  }
+
+  public static final int QUEUE_HEAD_TIME_FIELD_NUMBER = 41;
+  private com.google.protobuf.Timestamp queueHeadTime_;
+  /**
+   * <pre>
+   * Time of acceptance of the head of the queue; unset if the queue is empty.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+   * @return Whether the queueHeadTime field is set.
+   */
+  @java.lang.Override
+  public boolean hasQueueHeadTime() {
+    return ((bitField0_ & 0x00000100) != 0);
+  }
+  /**
+   * <pre>
+   * Time of acceptance of the head of the queue; unset if the queue is empty.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+   * @return The queueHeadTime.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Timestamp getQueueHeadTime() {
+    return queueHeadTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : queueHeadTime_;
+  }
+  /**
+   * <pre>
+   * Time of acceptance of the head of the queue; unset if the queue is empty.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.TimestampOrBuilder getQueueHeadTimeOrBuilder() {
+    return queueHeadTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : queueHeadTime_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -849,6 +902,12 @@ private static final long serialVersionUID = 0L;
     }
     if (queuedIsAtLeast_ != false) {
       output.writeBool(22, queuedIsAtLeast_);
+    }
+    if (unfunded_ != false) {
+      output.writeBool(40, unfunded_);
+    }
+    if (((bitField0_ & 0x00000100) != 0)) {
+      output.writeMessage(41, getQueueHeadTime());
     }
     getUnknownFields().writeTo(output);
   }
@@ -941,6 +1000,14 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(22, queuedIsAtLeast_);
     }
+    if (unfunded_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(40, unfunded_);
+    }
+    if (((bitField0_ & 0x00000100) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(41, getQueueHeadTime());
+    }
     return size;
   }
   @java.lang.Override
@@ -1030,6 +1097,13 @@ private static final long serialVersionUID = 0L;
     }
     if (getQueuedIsAtLeast()
         != other.getQueuedIsAtLeast()) return false;
+    if (getUnfunded()
+        != other.getUnfunded()) return false;
+    if (hasQueueHeadTime() != other.hasQueueHeadTime()) return false;
+    if (hasQueueHeadTime()) {
+      if (!getQueueHeadTime()
+          .equals(other.getQueueHeadTime())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -1109,6 +1183,13 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + QUEUED_IS_AT_LEAST_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getQueuedIsAtLeast());
+    hash = (37 * hash) + UNFUNDED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getUnfunded());
+    if (hasQueueHeadTime()) {
+      hash = (37 * hash) + QUEUE_HEAD_TIME_FIELD_NUMBER;
+      hash = (53 * hash) + getQueueHeadTime().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1246,6 +1327,7 @@ private static final long serialVersionUID = 0L;
         internalGetQueueHeadFieldBuilder();
         internalGetGapsFieldBuilder();
         internalGetPauseFieldBuilder();
+        internalGetQueueHeadTimeFieldBuilder();
       }
     }
     @java.lang.Override
@@ -1304,6 +1386,12 @@ private static final long serialVersionUID = 0L;
         pauseBuilder_ = null;
       }
       queuedIsAtLeast_ = false;
+      unfunded_ = false;
+      queueHeadTime_ = null;
+      if (queueHeadTimeBuilder_ != null) {
+        queueHeadTimeBuilder_.dispose();
+        queueHeadTimeBuilder_ = null;
+      }
       return this;
     }
 
@@ -1434,6 +1522,15 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00200000) != 0)) {
         result.queuedIsAtLeast_ = queuedIsAtLeast_;
       }
+      if (((from_bitField0_ & 0x00400000) != 0)) {
+        result.unfunded_ = unfunded_;
+      }
+      if (((from_bitField0_ & 0x00800000) != 0)) {
+        result.queueHeadTime_ = queueHeadTimeBuilder_ == null
+            ? queueHeadTime_
+            : queueHeadTimeBuilder_.build();
+        to_bitField0_ |= 0x00000100;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1549,6 +1646,12 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getQueuedIsAtLeast() != false) {
         setQueuedIsAtLeast(other.getQueuedIsAtLeast());
+      }
+      if (other.getUnfunded() != false) {
+        setUnfunded(other.getUnfunded());
+      }
+      if (other.hasQueueHeadTime()) {
+        mergeQueueHeadTime(other.getQueueHeadTime());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1704,6 +1807,18 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00200000;
               break;
             } // case 176
+            case 320: {
+              unfunded_ = input.readBool();
+              bitField0_ |= 0x00400000;
+              break;
+            } // case 320
+            case 330: {
+              input.readMessage(
+                  internalGetQueueHeadTimeFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00800000;
+              break;
+            } // case 330
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -3870,6 +3985,205 @@ private static final long serialVersionUID = 0L;
       queuedIsAtLeast_ = false;
       onChanged();
       return this;
+    }
+
+    private boolean unfunded_ ;
+    /**
+     * <pre>
+     * It cannot afford the head of its queue, or a transaction in flight: TX_SUB_STATE_UNFUNDED.
+     * </pre>
+     *
+     * <code>bool unfunded = 40 [json_name = "unfunded"];</code>
+     * @return The unfunded.
+     */
+    @java.lang.Override
+    public boolean getUnfunded() {
+      return unfunded_;
+    }
+    /**
+     * <pre>
+     * It cannot afford the head of its queue, or a transaction in flight: TX_SUB_STATE_UNFUNDED.
+     * </pre>
+     *
+     * <code>bool unfunded = 40 [json_name = "unfunded"];</code>
+     * @param value The unfunded to set.
+     * @return This builder for chaining.
+     */
+    public Builder setUnfunded(boolean value) {
+
+      unfunded_ = value;
+      bitField0_ |= 0x00400000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * It cannot afford the head of its queue, or a transaction in flight: TX_SUB_STATE_UNFUNDED.
+     * </pre>
+     *
+     * <code>bool unfunded = 40 [json_name = "unfunded"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearUnfunded() {
+      bitField0_ = (bitField0_ & ~0x00400000);
+      unfunded_ = false;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.Timestamp queueHeadTime_;
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> queueHeadTimeBuilder_;
+    /**
+     * <pre>
+     * Time of acceptance of the head of the queue; unset if the queue is empty.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+     * @return Whether the queueHeadTime field is set.
+     */
+    public boolean hasQueueHeadTime() {
+      return ((bitField0_ & 0x00800000) != 0);
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the head of the queue; unset if the queue is empty.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+     * @return The queueHeadTime.
+     */
+    public com.google.protobuf.Timestamp getQueueHeadTime() {
+      if (queueHeadTimeBuilder_ == null) {
+        return queueHeadTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : queueHeadTime_;
+      } else {
+        return queueHeadTimeBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the head of the queue; unset if the queue is empty.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+     */
+    public Builder setQueueHeadTime(com.google.protobuf.Timestamp value) {
+      if (queueHeadTimeBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        queueHeadTime_ = value;
+      } else {
+        queueHeadTimeBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00800000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the head of the queue; unset if the queue is empty.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+     */
+    public Builder setQueueHeadTime(
+        com.google.protobuf.Timestamp.Builder builderForValue) {
+      if (queueHeadTimeBuilder_ == null) {
+        queueHeadTime_ = builderForValue.build();
+      } else {
+        queueHeadTimeBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00800000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the head of the queue; unset if the queue is empty.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+     */
+    public Builder mergeQueueHeadTime(com.google.protobuf.Timestamp value) {
+      if (queueHeadTimeBuilder_ == null) {
+        if (((bitField0_ & 0x00800000) != 0) &&
+          queueHeadTime_ != null &&
+          queueHeadTime_ != com.google.protobuf.Timestamp.getDefaultInstance()) {
+          getQueueHeadTimeBuilder().mergeFrom(value);
+        } else {
+          queueHeadTime_ = value;
+        }
+      } else {
+        queueHeadTimeBuilder_.mergeFrom(value);
+      }
+      if (queueHeadTime_ != null) {
+        bitField0_ |= 0x00800000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the head of the queue; unset if the queue is empty.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+     */
+    public Builder clearQueueHeadTime() {
+      bitField0_ = (bitField0_ & ~0x00800000);
+      queueHeadTime_ = null;
+      if (queueHeadTimeBuilder_ != null) {
+        queueHeadTimeBuilder_.dispose();
+        queueHeadTimeBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the head of the queue; unset if the queue is empty.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+     */
+    public com.google.protobuf.Timestamp.Builder getQueueHeadTimeBuilder() {
+      bitField0_ |= 0x00800000;
+      onChanged();
+      return internalGetQueueHeadTimeFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the head of the queue; unset if the queue is empty.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+     */
+    public com.google.protobuf.TimestampOrBuilder getQueueHeadTimeOrBuilder() {
+      if (queueHeadTimeBuilder_ != null) {
+        return queueHeadTimeBuilder_.getMessageOrBuilder();
+      } else {
+        return queueHeadTime_ == null ?
+            com.google.protobuf.Timestamp.getDefaultInstance() : queueHeadTime_;
+      }
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the head of the queue; unset if the queue is empty.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> 
+        internalGetQueueHeadTimeFieldBuilder() {
+      if (queueHeadTimeBuilder_ == null) {
+        queueHeadTimeBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder>(
+                getQueueHeadTime(),
+                getParentForChildren(),
+                isClean());
+        queueHeadTime_ = null;
+      }
+      return queueHeadTimeBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Submitter)

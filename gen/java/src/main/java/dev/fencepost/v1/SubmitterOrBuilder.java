@@ -418,4 +418,41 @@ public interface SubmitterOrBuilder extends
    * @return The queuedIsAtLeast.
    */
   boolean getQueuedIsAtLeast();
+
+  /**
+   * <pre>
+   * It cannot afford the head of its queue, or a transaction in flight: TX_SUB_STATE_UNFUNDED.
+   * </pre>
+   *
+   * <code>bool unfunded = 40 [json_name = "unfunded"];</code>
+   * @return The unfunded.
+   */
+  boolean getUnfunded();
+
+  /**
+   * <pre>
+   * Time of acceptance of the head of the queue; unset if the queue is empty.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+   * @return Whether the queueHeadTime field is set.
+   */
+  boolean hasQueueHeadTime();
+  /**
+   * <pre>
+   * Time of acceptance of the head of the queue; unset if the queue is empty.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+   * @return The queueHeadTime.
+   */
+  com.google.protobuf.Timestamp getQueueHeadTime();
+  /**
+   * <pre>
+   * Time of acceptance of the head of the queue; unset if the queue is empty.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
+   */
+  com.google.protobuf.TimestampOrBuilder getQueueHeadTimeOrBuilder();
 }

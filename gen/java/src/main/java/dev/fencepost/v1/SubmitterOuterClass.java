@@ -201,7 +201,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "nce\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022\023" +
       "\n\005tx_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006rea" +
       "son\022.\n\004time\030\005 \001(\0132\032.google.protobuf.Time" +
-      "stampR\004time\"\251\007\n\tSubmitter\022\022\n\004name\030\001 \001(\tR" +
+      "stampR\004time\"\211\010\n\tSubmitter\022\022\n\004name\030\001 \001(\tR" +
       "\004name\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022\035\n\010" +
       "chain_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\004" +
       " \001(\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n" +
@@ -224,120 +224,128 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "nFailure\022\027\n\007max_fee\030\024 \001(\tR\006maxFee\022)\n\005pau" +
       "se\030\025 \001(\0132\023.fencepost.v1.PauseR\005pause\022+\n\022" +
       "queued_is_at_least\030\026 \001(\010R\017queuedIsAtLeas" +
-      "tB\r\n\013_next_nonceB\r\n\013_init_nonce\"\317\001\n\030Regi" +
-      "sterSubmitterRequest\022\022\n\004name\030\001 \001(\tR\004name" +
-      "\022\035\n\010chain_id\030\002 \001(\004B\0020\001R\007chainId\022\030\n\007addre" +
-      "ss\030\003 \001(\tR\007address\022\026\n\006signer\030\004 \001(\tR\006signe" +
-      "r\022/\n\004mode\030\005 \001(\0162\033.fencepost.v1.Submitter" +
-      "ModeR\004mode\022\035\n\nstart_from\030\006 \001(\tR\tstartFro" +
-      "m\"\374\001\n\026UpdateSubmitterRequest\022\034\n\tsubmitte" +
-      "r\030\001 \001(\tR\tsubmitter\022:\n\non_failure\030\002 \001(\0162\033" +
-      ".fencepost.v1.FailurePolicyR\tonFailure\022\027" +
-      "\n\007max_fee\030\003 \001(\tR\006maxFee\022;\n\013update_mask\030\004" +
-      " \001(\0132\032.google.protobuf.FieldMaskR\nupdate" +
-      "Mask\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010operator" +
-      "\030\006 \001(\tR\010operator\"P\n\027UpdateSubmitterRespo" +
-      "nse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Su" +
-      "bmitterR\tsubmitter\"l\n\031RegisterSubmitterR" +
-      "esponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v" +
-      "1.SubmitterR\tsubmitter\022\030\n\007created\030\002 \001(\010R" +
-      "\007created\"3\n\023GetSubmitterRequest\022\034\n\tsubmi" +
-      "tter\030\001 \001(\tR\tsubmitter\"M\n\024GetSubmitterRes" +
-      "ponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1." +
-      "SubmitterR\tsubmitter\"S\n\025ListSubmittersRe" +
-      "quest\022\033\n\tpage_size\030\001 \001(\005R\010pageSize\022\035\n\npa" +
-      "ge_token\030\002 \001(\tR\tpageToken\"y\n\026ListSubmitt" +
-      "ersResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fencep" +
-      "ost.v1.SubmitterR\nsubmitters\022&\n\017next_pag" +
-      "e_token\030\002 \001(\tR\rnextPageToken\"i\n\025PauseSub" +
-      "mitterRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmit" +
-      "ter\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operator\030" +
-      "\003 \001(\tR\010operator\"O\n\026PauseSubmitterRespons" +
-      "e\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Subm" +
-      "itterR\tsubmitter\"j\n\026ResumeSubmitterReque" +
-      "st\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\026\n\006reas" +
-      "on\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010oper" +
-      "ator\"P\n\027ResumeSubmitterResponse\0225\n\tsubmi" +
-      "tter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsub" +
-      "mitter\"k\n\027ProtectSubmitterRequest\022\034\n\tsub" +
-      "mitter\030\001 \001(\tR\tsubmitter\022\026\n\006reason\030\002 \001(\tR" +
-      "\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"Q\n\030P" +
-      "rotectSubmitterResponse\0225\n\tsubmitter\030\001 \001" +
-      "(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"\315" +
-      "\001\n\022ExitProtectRequest\022\034\n\tsubmitter\030\001 \001(\t" +
-      "R\tsubmitter\022\'\n\rprotection_id\030\002 \001(\003B\0020\001R\014" +
-      "protectionId\022<\n\010decision\030\003 \001(\0162 .fencepo" +
-      "st.v1.ProtectionDecisionR\010decision\022\026\n\006re" +
-      "ason\030\004 \001(\tR\006reason\022\032\n\010operator\030\005 \001(\tR\010op" +
-      "erator\"L\n\023ExitProtectResponse\0225\n\tsubmitt" +
-      "er\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmi" +
-      "tter\"\302\001\n\023ResolveStuckRequest\022\023\n\005tx_id\030\001 " +
-      "\001(\tR\004txId\0227\n\010decision\030\002 \001(\0162\033.fencepost." +
-      "v1.StuckDecisionR\010decision\022\026\n\006reason\030\003 \001" +
-      "(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010operator\022)" +
-      "\n\016expect_version\030\024 \001(\004B\0020\001R\rexpectVersio" +
-      "n\"8\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020." +
-      "fencepost.v1.TxR\002tx\"\362\002\n\007Command\022!\n\ncomma" +
-      "nd_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\t" +
-      "R\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030" +
-      "\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010o" +
-      "perator\030\006 \001(\tR\010operator\022;\n\013create_time\030\007" +
-      " \001(\0132\032.google.protobuf.TimestampR\ncreate" +
-      "Time\0229\n\napply_time\030\010 \001(\0132\032.google.protob" +
-      "uf.TimestampR\tapplyTime\022\026\n\006result\030\t \001(\tR" +
-      "\006result\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014prot" +
-      "ectionId\022\026\n\006caller\030\013 \001(\tR\006caller\"o\n\023List" +
-      "CommandsRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubm" +
-      "itter\022\033\n\tpage_size\030\002 \001(\005R\010pageSize\022\035\n\npa" +
-      "ge_token\030\003 \001(\tR\tpageToken\"q\n\024ListCommand" +
-      "sResponse\0221\n\010commands\030\001 \003(\0132\025.fencepost." +
-      "v1.CommandR\010commands\022&\n\017next_page_token\030" +
-      "\002 \001(\tR\rnextPageToken*J\n\rSubmitterMode\022\036\n" +
-      "\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITT" +
-      "ER_MODE_STRICT\020\001*m\n\017SubmitterStatus\022 \n\034S" +
-      "UBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITT" +
-      "ER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_P" +
-      "AUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAILURE_POLI" +
-      "CY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLICY_CONTI" +
-      "NUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\335\001\n\022Prot" +
-      "ectionDecision\022#\n\037PROTECTION_DECISION_UN" +
-      "SPECIFIED\020\000\022\036\n\032PROTECTION_DECISION_RESUM" +
-      "E\020\001\022%\n!PROTECTION_DECISION_ALIGN_FORWARD" +
-      "\020\002\0220\n,PROTECTION_DECISION_ALIGN_FORWARD_" +
-      "KEEP_QUEUE\020\003\022)\n%PROTECTION_DECISION_RESU" +
-      "ME_KEEP_QUEUE\020\004*\371\001\n\rStuckDecision\022\036\n\032STU" +
-      "CK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECIS" +
-      "ION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022\030" +
-      "\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK_DECISI" +
-      "ON_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISION_REQ" +
-      "UEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISION_BUMP\020\006" +
-      "\022\031\n\025STUCK_DECISION_CANCEL\020\0072\256\007\n\020Submitte" +
-      "rService\022d\n\021RegisterSubmitter\022&.fencepos" +
-      "t.v1.RegisterSubmitterRequest\032\'.fencepos" +
-      "t.v1.RegisterSubmitterResponse\022U\n\014GetSub" +
-      "mitter\022!.fencepost.v1.GetSubmitterReques" +
-      "t\032\".fencepost.v1.GetSubmitterResponse\022[\n" +
-      "\016ListSubmitters\022#.fencepost.v1.ListSubmi" +
-      "ttersRequest\032$.fencepost.v1.ListSubmitte" +
-      "rsResponse\022^\n\017UpdateSubmitter\022$.fencepos" +
-      "t.v1.UpdateSubmitterRequest\032%.fencepost." +
-      "v1.UpdateSubmitterResponse\022[\n\016PauseSubmi" +
-      "tter\022#.fencepost.v1.PauseSubmitterReques" +
-      "t\032$.fencepost.v1.PauseSubmitterResponse\022" +
-      "^\n\017ResumeSubmitter\022$.fencepost.v1.Resume" +
-      "SubmitterRequest\032%.fencepost.v1.ResumeSu" +
-      "bmitterResponse\022a\n\020ProtectSubmitter\022%.fe" +
-      "ncepost.v1.ProtectSubmitterRequest\032&.fen" +
-      "cepost.v1.ProtectSubmitterResponse\022R\n\013Ex" +
-      "itProtect\022 .fencepost.v1.ExitProtectRequ" +
-      "est\032!.fencepost.v1.ExitProtectResponse\022U" +
-      "\n\014ResolveStuck\022!.fencepost.v1.ResolveStu" +
-      "ckRequest\032\".fencepost.v1.ResolveStuckRes" +
-      "ponse\022U\n\014ListCommands\022!.fencepost.v1.Lis" +
-      "tCommandsRequest\032\".fencepost.v1.ListComm" +
-      "andsResponseBT\n\020dev.fencepost.v1P\001Z>gith" +
-      "ub.com/fencepost/fencepost/gen/go/fencep" +
-      "ost/v1;fencepostv1b\006proto3"
+      "t\022\032\n\010unfunded\030( \001(\010R\010unfunded\022B\n\017queue_h" +
+      "ead_time\030) \001(\0132\032.google.protobuf.Timesta" +
+      "mpR\rqueueHeadTimeB\r\n\013_next_nonceB\r\n\013_ini" +
+      "t_nonce\"\317\001\n\030RegisterSubmitterRequest\022\022\n\004" +
+      "name\030\001 \001(\tR\004name\022\035\n\010chain_id\030\002 \001(\004B\0020\001R\007" +
+      "chainId\022\030\n\007address\030\003 \001(\tR\007address\022\026\n\006sig" +
+      "ner\030\004 \001(\tR\006signer\022/\n\004mode\030\005 \001(\0162\033.fencep" +
+      "ost.v1.SubmitterModeR\004mode\022\035\n\nstart_from" +
+      "\030\006 \001(\tR\tstartFrom\"\374\001\n\026UpdateSubmitterReq" +
+      "uest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022:\n\non" +
+      "_failure\030\002 \001(\0162\033.fencepost.v1.FailurePol" +
+      "icyR\tonFailure\022\027\n\007max_fee\030\003 \001(\tR\006maxFee\022" +
+      ";\n\013update_mask\030\004 \001(\0132\032.google.protobuf.F" +
+      "ieldMaskR\nupdateMask\022\026\n\006reason\030\005 \001(\tR\006re" +
+      "ason\022\032\n\010operator\030\006 \001(\tR\010operator\"P\n\027Upda" +
+      "teSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027" +
+      ".fencepost.v1.SubmitterR\tsubmitter\"l\n\031Re" +
+      "gisterSubmitterResponse\0225\n\tsubmitter\030\001 \001" +
+      "(\0132\027.fencepost.v1.SubmitterR\tsubmitter\022\030" +
+      "\n\007created\030\002 \001(\010R\007created\"3\n\023GetSubmitter" +
+      "Request\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\"M\n" +
+      "\024GetSubmitterResponse\0225\n\tsubmitter\030\001 \001(\013" +
+      "2\027.fencepost.v1.SubmitterR\tsubmitter\"\225\001\n" +
+      "\025ListSubmittersRequest\022\033\n\tpage_size\030\001 \001(" +
+      "\005R\010pageSize\022\035\n\npage_token\030\002 \001(\tR\tpageTok" +
+      "en\022@\n\nconditions\030\003 \003(\0162 .fencepost.v1.Su" +
+      "bmitterConditionR\nconditions\"y\n\026ListSubm" +
+      "ittersResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fen" +
+      "cepost.v1.SubmitterR\nsubmitters\022&\n\017next_" +
+      "page_token\030\002 \001(\tR\rnextPageToken\"i\n\025Pause" +
+      "SubmitterRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsub" +
+      "mitter\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operat" +
+      "or\030\003 \001(\tR\010operator\"O\n\026PauseSubmitterResp" +
+      "onse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.S" +
+      "ubmitterR\tsubmitter\"j\n\026ResumeSubmitterRe" +
+      "quest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\026\n\006r" +
+      "eason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010o" +
+      "perator\"P\n\027ResumeSubmitterResponse\0225\n\tsu" +
+      "bmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\t" +
+      "submitter\"k\n\027ProtectSubmitterRequest\022\034\n\t" +
+      "submitter\030\001 \001(\tR\tsubmitter\022\026\n\006reason\030\002 \001" +
+      "(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"Q" +
+      "\n\030ProtectSubmitterResponse\0225\n\tsubmitter\030" +
+      "\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmitte" +
+      "r\"\315\001\n\022ExitProtectRequest\022\034\n\tsubmitter\030\001 " +
+      "\001(\tR\tsubmitter\022\'\n\rprotection_id\030\002 \001(\003B\0020" +
+      "\001R\014protectionId\022<\n\010decision\030\003 \001(\0162 .fenc" +
+      "epost.v1.ProtectionDecisionR\010decision\022\026\n" +
+      "\006reason\030\004 \001(\tR\006reason\022\032\n\010operator\030\005 \001(\tR" +
+      "\010operator\"L\n\023ExitProtectResponse\0225\n\tsubm" +
+      "itter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsu" +
+      "bmitter\"\302\001\n\023ResolveStuckRequest\022\023\n\005tx_id" +
+      "\030\001 \001(\tR\004txId\0227\n\010decision\030\002 \001(\0162\033.fencepo" +
+      "st.v1.StuckDecisionR\010decision\022\026\n\006reason\030" +
+      "\003 \001(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010operato" +
+      "r\022)\n\016expect_version\030\024 \001(\004B\0020\001R\rexpectVer" +
+      "sion\"8\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\013" +
+      "2\020.fencepost.v1.TxR\002tx\"\362\002\n\007Command\022!\n\nco" +
+      "mmand_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 " +
+      "\001(\tR\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_" +
+      "id\030\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032" +
+      "\n\010operator\030\006 \001(\tR\010operator\022;\n\013create_tim" +
+      "e\030\007 \001(\0132\032.google.protobuf.TimestampR\ncre" +
+      "ateTime\0229\n\napply_time\030\010 \001(\0132\032.google.pro" +
+      "tobuf.TimestampR\tapplyTime\022\026\n\006result\030\t \001" +
+      "(\tR\006result\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014p" +
+      "rotectionId\022\026\n\006caller\030\013 \001(\tR\006caller\"o\n\023L" +
+      "istCommandsRequest\022\034\n\tsubmitter\030\001 \001(\tR\ts" +
+      "ubmitter\022\033\n\tpage_size\030\002 \001(\005R\010pageSize\022\035\n" +
+      "\npage_token\030\003 \001(\tR\tpageToken\"q\n\024ListComm" +
+      "andsResponse\0221\n\010commands\030\001 \003(\0132\025.fencepo" +
+      "st.v1.CommandR\010commands\022&\n\017next_page_tok" +
+      "en\030\002 \001(\tR\rnextPageToken*J\n\rSubmitterMode" +
+      "\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBM" +
+      "ITTER_MODE_STRICT\020\001*m\n\017SubmitterStatus\022 " +
+      "\n\034SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBM" +
+      "ITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATU" +
+      "S_PAUSED\020\002*\236\001\n\022SubmitterCondition\022#\n\037SUB" +
+      "MITTER_CONDITION_UNSPECIFIED\020\000\022!\n\035SUBMIT" +
+      "TER_CONDITION_PROTECTED\020\001\022\036\n\032SUBMITTER_C" +
+      "ONDITION_PAUSED\020\002\022 \n\034SUBMITTER_CONDITION" +
+      "_UNFUNDED\020\003*f\n\rFailurePolicy\022\036\n\032FAILURE_" +
+      "POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLICY_C" +
+      "ONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\335\001\n\022" +
+      "ProtectionDecision\022#\n\037PROTECTION_DECISIO" +
+      "N_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISION_R" +
+      "ESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN_FOR" +
+      "WARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_FORW" +
+      "ARD_KEEP_QUEUE\020\003\022)\n%PROTECTION_DECISION_" +
+      "RESUME_KEEP_QUEUE\020\004*\371\001\n\rStuckDecision\022\036\n" +
+      "\032STUCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_D" +
+      "ECISION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEUE" +
+      "\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK_DE" +
+      "CISION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISION" +
+      "_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISION_BU" +
+      "MP\020\006\022\031\n\025STUCK_DECISION_CANCEL\020\0072\256\007\n\020Subm" +
+      "itterService\022d\n\021RegisterSubmitter\022&.fenc" +
+      "epost.v1.RegisterSubmitterRequest\032\'.fenc" +
+      "epost.v1.RegisterSubmitterResponse\022U\n\014Ge" +
+      "tSubmitter\022!.fencepost.v1.GetSubmitterRe" +
+      "quest\032\".fencepost.v1.GetSubmitterRespons" +
+      "e\022[\n\016ListSubmitters\022#.fencepost.v1.ListS" +
+      "ubmittersRequest\032$.fencepost.v1.ListSubm" +
+      "ittersResponse\022^\n\017UpdateSubmitter\022$.fenc" +
+      "epost.v1.UpdateSubmitterRequest\032%.fencep" +
+      "ost.v1.UpdateSubmitterResponse\022[\n\016PauseS" +
+      "ubmitter\022#.fencepost.v1.PauseSubmitterRe" +
+      "quest\032$.fencepost.v1.PauseSubmitterRespo" +
+      "nse\022^\n\017ResumeSubmitter\022$.fencepost.v1.Re" +
+      "sumeSubmitterRequest\032%.fencepost.v1.Resu" +
+      "meSubmitterResponse\022a\n\020ProtectSubmitter\022" +
+      "%.fencepost.v1.ProtectSubmitterRequest\032&" +
+      ".fencepost.v1.ProtectSubmitterResponse\022R" +
+      "\n\013ExitProtect\022 .fencepost.v1.ExitProtect" +
+      "Request\032!.fencepost.v1.ExitProtectRespon" +
+      "se\022U\n\014ResolveStuck\022!.fencepost.v1.Resolv" +
+      "eStuckRequest\032\".fencepost.v1.ResolveStuc" +
+      "kResponse\022U\n\014ListCommands\022!.fencepost.v1" +
+      ".ListCommandsRequest\032\".fencepost.v1.List" +
+      "CommandsResponseBT\n\020dev.fencepost.v1P\001Z>" +
+      "github.com/fencepost/fencepost/gen/go/fe" +
+      "ncepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -381,7 +389,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Submitter_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Submitter_descriptor,
-        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", "OnFailure", "MaxFee", "Pause", "QueuedIsAtLeast", });
+        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", "OnFailure", "MaxFee", "Pause", "QueuedIsAtLeast", "Unfunded", "QueueHeadTime", });
     internal_static_fencepost_v1_RegisterSubmitterRequest_descriptor =
       getDescriptor().getMessageType(6);
     internal_static_fencepost_v1_RegisterSubmitterRequest_fieldAccessorTable = new
@@ -423,7 +431,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_ListSubmittersRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListSubmittersRequest_descriptor,
-        new java.lang.String[] { "PageSize", "PageToken", });
+        new java.lang.String[] { "PageSize", "PageToken", "Conditions", });
     internal_static_fencepost_v1_ListSubmittersResponse_descriptor =
       getDescriptor().getMessageType(13);
     internal_static_fencepost_v1_ListSubmittersResponse_fieldAccessorTable = new

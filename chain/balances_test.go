@@ -1,0 +1,26 @@
+package chain
+
+import (
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+func TestBalances_ReadsAllInOneRequest(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.set(func(n *fakeNode) { n.balance = (*hexutil.Big)(hexutil.MustDecodeBig("0x2a")) })
+	c := dial(t, nil, n.url())
+	if _, err := c.Head(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Balances(t.Context(), []txn.Address{{1}, {2}})
+	if err != nil || len(got) != 2 || got[0].Uint64() != 42 || got[1].Uint64() != 42 {
+		t.Errorf("balances %v, %v; want 42 twice", got, err)
+	}
+	if calls := n.called("eth_getBalance"); calls != 2 {
+		t.Errorf("%d calls, want 2", calls)
+	}
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/holiman/uint256"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Balances reads the balances of accounts on a chain, in wei. It returns ErrUnknownChain if the
+// node does not serve the chain; any other error means that no endpoint responds.
+type Balances func(ctx context.Context, chain txn.ChainID,
+	of []txn.Address) ([]uint256.Int, error)
+
+// ErrUnknownChain is returned by Balances.
+var ErrUnknownChain = errors.New("chain not configured")
+
+// ListBalances reads the balances of submitters, with one read per chain.
+func (s *statusService) ListBalances(ctx context.Context,
+	r *pb.ListBalancesRequest) (*pb.ListBalancesResponse, error) {
+	response := &pb.ListBalancesResponse{}
+	accounts, err := s.accounts(ctx, r.GetSubmitters())
+	if err != nil {
+		return nil, err
+	}
+	addresses := map[txn.ChainID][]txn.Address{}
+	places := map[txn.ChainID][]*pb.Balance{} // of the addresses
+	for i, a := range accounts {
+		place := &pb.Balance{Submitter: r.GetSubmitters()[i]}
+		response.Balances = append(response.Balances, place)
+		addresses[a.chain] = append(addresses[a.chain], a.address)
+		places[a.chain] = append(places[a.chain], place)
+	}
+	for chain, of := range addresses {
+		balances, err := s.balances(ctx, chain, of)
+		for i, place := range places[chain] {
+			switch {
+			case errors.Is(err, ErrUnknownChain):
+				place.Reason = "CHAIN_NOT_CONFIGURED"
+			case err != nil:
+				place.Reason = "CHAIN_UNAVAILABLE"
+			default:
+				place.Balance = balances[i].Dec()
+			}
+		}
+	}
+	return response, nil
+}
+
+// account is the identity of a submitter.
+type account struct {
+	chain   txn.ChainID
+	address txn.Address
+}
+
+// accounts returns the accounts of submitters, in their order. One query reads those given by name.
+func (s *statusService) accounts(ctx context.Context, submitters []string) ([]account, error) {
+	all := make([]account, len(submitters))
+	places := map[string][]int{} // of names
+	for i, text := range submitters {
+		if _, err := s.resolver.lookup(ctx, "submitters", text); err != nil {
+			return nil, err
+		}
+		if chain, address, isAccount, _ := txn.ParseAccountID(text); isAccount {
+			all[i] = account{chain, address}
+		} else {
+			places[text] = append(places[text], i)
+		}
+	}
+	if len(places) == 0 {
+		return all, nil
+	}
+	names := slices.Collect(maps.Keys(places))
+	infos, err := s.store.Submitters(ctx, names, "", len(names))
+	if err != nil {
+		return nil, status.About("submitters", err)
+	}
+	for _, info := range infos {
+		for _, i := range places[info.Name] {
+			all[i] = account{info.Chain, info.Address}
+		}
+	}
+	return all, nil
+}
