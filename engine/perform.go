@@ -237,6 +237,7 @@ func (a *actor) sign(ctx context.Context, v *txn.View, s *txn.Prepare, p *txn.Pr
 		Payload:  s.Tx.Payload,
 		Fees:     p.Quote.Fees,
 		GasLimit: p.Quote.GasLimit,
+		Purpose:  s.Tx.Purpose(v, txn.Original),
 	})
 }
 

@@ -18,24 +18,39 @@
 //     account, because that is final. Any doubt is txn.ErrUnavailable.
 //   - Errors contain no key, password, payload or signed bytes.
 //
-// There are two holders. [KeyStore] reads the encrypted key files of geth; [Memory] is given its
-// keys, for development and tests. Both sign deterministically (RFC 6979), so the same request
-// gives the same bytes; nothing relies on that, because rebroadcasts send stored bytes.
+// Holders that sign whole transactions are [KeyStore], which reads the encrypted key files of geth,
+// [Memory] for tests, and the clients of remote signers in the packages service and jsonrpc.
+// Holders that sign any digest (the key services of clouds, and hardware) implement [Digester], and
+// [DigestHolder] makes transactions of their signatures. Every holder passes the suite in the
+// package signtest.
+//
+// Nothing relies on a repeated request giving the same bytes, because rebroadcasts send stored
+// bytes.
 package sign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/txn"
 )
 
-// DefaultTimeout is the timeout of a signature if its entry has none.
-const DefaultTimeout = 10 * time.Second
+// wall measures signatures. They are limited by contexts, not by a clock.
+var wall = clock.Real{}
+
+const (
+	// DefaultTimeout is the timeout of a signature if its entry has none.
+	DefaultTimeout = 10 * time.Second
+	// DefaultMaxInFlight is the limit of concurrent signatures if an entry has none.
+	DefaultMaxInFlight = 32
+)
 
 // Holder holds private keys.
 type Holder interface {
@@ -45,21 +60,40 @@ type Holder interface {
 	Addresses(ctx context.Context) ([]txn.Address, error)
 }
 
-// Entry is one signer of a Book.
-type Entry struct {
-	Name    string
-	Holder  Holder
-	Timeout time.Duration // for one signature; 0 means DefaultTimeout
+// Checker is a holder of keys that may be missing, or different from those that are configured.
+type Checker interface {
+	// Check compares the key of an account with its address, without a signature. Errors:
+	// txn.ErrKeyMissing, ErrWrongKey; any other means that the holder is unavailable.
+	Check(ctx context.Context, account txn.Address) error
 }
 
-// Book holds the signers of a node by name. It is immutable, and safe for concurrent use.
+// ErrWrongKey means that a configured key has another address than its entry.
+var ErrWrongKey = errors.New("the key has another address")
+
+// Entry is one signer of a Book.
+type Entry struct {
+	Name        string
+	Holder      Holder
+	Timeout     time.Duration // for one signature; 0 means DefaultTimeout
+	MaxInFlight int           // concurrent signatures; 0 means DefaultMaxInFlight
+	PerSecond   float64       // signatures a second; 0 means no limit
+}
+
+// Book holds the signers of a node by name. It is safe for concurrent use.
 type Book struct {
-	entries map[string]Entry
+	entries map[string]*signer
+	metrics metrics
+}
+
+// signer is an entry with its limits.
+type signer struct {
+	Entry
+	gate gate
 }
 
 // NewBook returns a book. Names are unique.
 func NewBook(entries ...Entry) (*Book, error) {
-	b := &Book{entries: make(map[string]Entry, len(entries))}
+	b := &Book{entries: make(map[string]*signer, len(entries)), metrics: noMetrics()}
 	for _, e := range entries {
 		switch _, twice := b.entries[e.Name]; {
 		case e.Name == "" || e.Holder == nil:
@@ -67,14 +101,23 @@ func NewBook(entries ...Entry) (*Book, error) {
 		case twice:
 			return nil, fmt.Errorf("sign: two signers are named %q; use unique names",
 				e.Name)
-		case e.Timeout < 0:
-			return nil, fmt.Errorf("sign: the timeout of signer %q is negative", e.Name)
-		case e.Timeout == 0:
-			e.Timeout = DefaultTimeout
+		case e.Timeout < 0 || e.MaxInFlight < 0 || e.PerSecond < 0:
+			return nil, fmt.Errorf("sign: a limit of signer %q is negative", e.Name)
 		}
-		b.entries[e.Name] = e
+		e.Timeout = cmp.Or(e.Timeout, DefaultTimeout)
+		e.MaxInFlight = cmp.Or(e.MaxInFlight, DefaultMaxInFlight)
+		b.entries[e.Name] = &signer{e, newGate(e.MaxInFlight, e.PerSecond)}
 	}
 	return b, nil
+}
+
+// Close releases the connections of holders. No signature may be requested later.
+func (b *Book) Close() {
+	for _, e := range b.entries {
+		if c, ok := e.Holder.(io.Closer); ok {
+			_ = c.Close() // nothing is lost
+		}
+	}
 }
 
 // Names returns the signers in alphabetical order.
@@ -93,10 +136,41 @@ func (b *Book) Addresses(ctx context.Context, signer string) ([]txn.Address, err
 	return addresses, nil
 }
 
+// Check compares the keys of a signer with their configured addresses. It returns at the first key
+// that is missing or wrong, and at the first sign that the signer is unavailable, which proves
+// nothing about its keys. Errors: txn.ErrKeyMissing, ErrWrongKey, txn.ErrUnavailable.
+func (b *Book) Check(ctx context.Context, signer string) error {
+	e, err := b.entry(signer)
+	if err != nil {
+		return fmt.Errorf("sign: check keys of %s: %w", signer, err)
+	}
+	checker, ok := e.Holder.(Checker)
+	if !ok {
+		return nil
+	}
+	addresses, err := b.Addresses(ctx, signer)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.Timeout)
+	defer cancel()
+	for _, a := range addresses {
+		if err := checker.Check(ctx, a); err != nil {
+			if !errors.Is(err, ErrWrongKey) {
+				err = classed(err)
+			}
+			return fmt.Errorf("sign: check key of %s with signer %s: %w", a.Hex(), signer, err)
+		}
+	}
+	return nil
+}
+
 // Sign requests a signature and verifies the result. Errors: txn.ErrKeyMissing, txn.ErrSignerFault,
 // txn.ErrUnavailable; an invalid request has none of these.
 func (b *Book) Sign(ctx context.Context, signer string, unsigned txn.Unsigned) (txn.Signed, error) {
+	begin := wall.Now()
 	signed, err := b.sign(ctx, signer, unsigned)
+	b.metrics.record(ctx, signer, wall.Now().Sub(begin), err)
 	if err != nil {
 		return txn.Signed{}, fmt.Errorf("sign: nonce %d of %s with signer %s: %w", unsigned.Nonce,
 			unsigned.From.Hex(), signer, err)
@@ -115,6 +189,11 @@ func (b *Book) sign(ctx context.Context, signer string, unsigned txn.Unsigned) (
 	ctx, cancel := context.WithTimeoutCause(ctx, e.Timeout,
 		fmt.Errorf("no signature within %s (the signer's timeout)", e.Timeout))
 	defer cancel()
+	leave, err := e.gate.enter(ctx)
+	if err != nil {
+		return txn.Signed{}, classed(err)
+	}
+	defer leave()
 	raw, err := e.Holder.Sign(ctx, unsigned)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, txn.ErrKeyMissing) {
@@ -127,10 +206,10 @@ func (b *Book) sign(ctx context.Context, signer string, unsigned txn.Unsigned) (
 
 // entry finds a signer. One that is unknown here may be configured on another node, so this is not
 // "no key".
-func (b *Book) entry(signer string) (Entry, error) {
-	e, ok := b.entries[signer]
+func (b *Book) entry(name string) (*signer, error) {
+	e, ok := b.entries[name]
 	if !ok {
-		return Entry{}, fmt.Errorf(
+		return nil, fmt.Errorf(
 			"%w: no such signer on this node; add it to signers, or register the submitter "+
 				"with one of %q",
 			txn.ErrUnavailable, b.Names())

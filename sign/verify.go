@@ -43,7 +43,7 @@ func verify(asked txn.Unsigned, raw []byte) (txn.Signed, error) {
 			txn.ErrSignerFault, strings.Join(fields, ", "))
 	}
 	// The sender comes last: for another type or chain there is nothing to recover.
-	from, err := types.Sender(types.LatestSignerForChainID(id(asked.ChainID)), &tx)
+	from, err := types.Sender(types.LatestSignerForChainID(chainID(asked.ChainID)), &tx)
 	if err != nil {
 		return txn.Signed{}, fmt.Errorf("%w: its signature is invalid; the bytes were discarded",
 			txn.ErrSignerFault)
@@ -73,7 +73,7 @@ func differences(asked txn.Unsigned, tx *types.Transaction) []string {
 			fields = append(fields, field)
 		}
 	}
-	check(tx.ChainId().Cmp(id(asked.ChainID)) == 0,
+	check(tx.ChainId().Cmp(chainID(asked.ChainID)) == 0,
 		"chain id") // 0 for a signature that is valid on every chain
 	check(tx.Nonce() == uint64(asked.Nonce), "nonce")
 	check(samePlace(tx.To(), asked.Payload.To), "recipient")
@@ -89,7 +89,7 @@ func differences(asked txn.Unsigned, tx *types.Transaction) []string {
 // signWith returns the requested signed transaction. Its result is verified like any other
 // holder's.
 func signWith(key *ecdsa.PrivateKey, u txn.Unsigned) ([]byte, error) {
-	tx, err := types.SignNewTx(key, types.LatestSignerForChainID(id(u.ChainID)), unsignedTx(u))
+	tx, err := types.SignNewTx(key, types.LatestSignerForChainID(chainID(u.ChainID)), unsignedTx(u))
 	if err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}
@@ -108,13 +108,13 @@ func unsignedTx(u txn.Unsigned) types.TxData {
 		}
 	}
 	return &types.DynamicFeeTx{
-		ChainID: id(u.ChainID), Nonce: uint64(u.Nonce), GasTipCap: u.Fees.Tip.ToBig(),
+		ChainID: chainID(u.ChainID), Nonce: uint64(u.Nonce), GasTipCap: u.Fees.Tip.ToBig(),
 		GasFeeCap: u.Fees.Cap.ToBig(), Gas: u.GasLimit,
 		To: u.Payload.To, Value: u.Payload.Value.ToBig(), Data: u.Payload.Data,
 	}
 }
 
-func id(chain txn.ChainID) *big.Int { return new(big.Int).SetUint64(uint64(chain)) }
+func chainID(chain txn.ChainID) *big.Int { return new(big.Int).SetUint64(uint64(chain)) }
 
 func same(got *big.Int, asked txn.Wei) bool { return got.Cmp(asked.ToBig()) == 0 }
 

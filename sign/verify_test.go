@@ -110,7 +110,7 @@ var liars = map[string]func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) [
 		list := types.AccessList{{Address: u.From}}
 		if u.Fees.Legacy {
 			return mustEncode(t, key, u, &types.AccessListTx{
-				ChainID: id(u.ChainID), Nonce: uint64(u.Nonce), GasPrice: u.Fees.Cap.ToBig(),
+				ChainID: chainID(u.ChainID), Nonce: uint64(u.Nonce), GasPrice: u.Fees.Cap.ToBig(),
 				Gas: u.GasLimit, To: u.Payload.To, Value: u.Payload.Value.ToBig(),
 				Data: u.Payload.Data,
 			})
@@ -200,7 +200,8 @@ func lie(
 // resign spoils the numbers of the signature, where the encoding allows it.
 func resign(spoil func(r, s *big.Int)) func(*rapid.T, *ecdsa.PrivateKey, txn.Unsigned) []byte {
 	return func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) []byte {
-		tx, err := types.SignNewTx(key, types.LatestSignerForChainID(id(u.ChainID)), unsignedTx(u))
+		signer := types.LatestSignerForChainID(chainID(u.ChainID))
+		tx, err := types.SignNewTx(key, signer, unsignedTx(u))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +238,7 @@ func mustSign(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) []byte {
 }
 
 func mustEncode(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned, data types.TxData) []byte {
-	tx, err := types.SignNewTx(key, types.LatestSignerForChainID(id(u.ChainID)), data)
+	tx, err := types.SignNewTx(key, types.LatestSignerForChainID(chainID(u.ChainID)), data)
 	return mustMarshal(t, tx, err)
 }
 

@@ -195,6 +195,27 @@ type Unsigned struct {
 	Payload  Payload // GasLimit is set
 	Fees     Fees
 	GasLimit uint64
+	Purpose  Purpose
+}
+
+// Purpose identifies an attempt to its signer. It is not part of the signed bytes.
+type Purpose struct {
+	Submitter string // name
+	TxID      TxID
+	RequestID string
+	Attempt   int // number, from 1
+	Kind      AttemptKind
+}
+
+// Purpose returns the purpose of the next attempt of a transaction.
+func (tx *Tx) Purpose(v *View, kind AttemptKind) Purpose {
+	return Purpose{
+		Submitter: v.Submitter.Name,
+		TxID:      tx.ID,
+		RequestID: tx.RequestID,
+		Attempt:   len(tx.Attempts) + 1,
+		Kind:      kind,
+	}
 }
 
 // Signed is a signer's result, after it was decoded and compared with the request.

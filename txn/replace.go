@@ -77,6 +77,7 @@ func (s *Replace) Unsigned(v *View, fees Fees) Unsigned {
 		Payload:  s.Tx.Payload,
 		Fees:     fees,
 		GasLimit: s.Tx.newest().GasLimit,
+		Purpose:  s.Tx.Purpose(v, s.Kind),
 	}
 	if s.Kind == Cancel {
 		u.Payload, u.GasLimit = CancelPayload(v.Submitter.Address), s.cancelGas()

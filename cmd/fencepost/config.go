@@ -70,6 +70,7 @@ func (p *program) configCommand() *cobra.Command {
 
 func (p *program) configCheckCommand() *cobra.Command {
 	var f configFlags
+	var offline bool
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration and its files",
@@ -77,12 +78,13 @@ func (p *program) configCheckCommand() *cobra.Command {
 		Long: `Check the configuration and the files it names, and report all problems: invalid
 certificates and tokens, keys that the password does not open, submitters without a key, unreadable
 ABIs. A node does not start with any of these. Insecure settings, and grpc.max_connections above the
-open file limit of this process, are logged as warnings.
+open file limit of this process, are logged as warnings. Remote signers are asked whether they have
+the configured keys, unless --offline is given.
 
 Database, chains and ports are not checked.`,
 		Example: "  fencepost config check --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, keys, err := p.checkConfig(c, f)
+			loaded, keys, err := p.checkConfig(c, f, offline)
 			var problems config.Problems
 			if p.json &&
 				errors.As(err,
@@ -104,13 +106,14 @@ Database, chains and ports are not checked.`,
 		},
 	}
 	f.add(c)
+	c.Flags().BoolVar(&offline, "offline", false, "do not connect to remote signers")
 	return c
 }
 
 // checkConfig reads the configuration and its files. Of an invalid configuration it reads the files
 // whose keys are valid.
 func (p *program) checkConfig(c *cobra.Command,
-	f configFlags) (loaded *config.Config, keys int, err error) {
+	f configFlags, offline bool) (loaded *config.Config, keys int, err error) {
 	source, err := p.source(c, f)
 	if err != nil {
 		return nil, 0, err
@@ -128,7 +131,7 @@ func (p *program) checkConfig(c *cobra.Command,
 		return nil, 0, err
 	}
 	var ofFiles config.Problems
-	keys, err = node.CheckFiles(c.Context(), loaded, log)
+	keys, err = node.CheckFiles(c.Context(), loaded, log, offline)
 	if err != nil && !errors.As(err, &ofFiles) {
 		return nil, 0, err
 	}

@@ -253,16 +253,6 @@ type Gas struct {
 	MaxLimit int // 0: none
 }
 
-// Signer is a named holder of keys.
-type Signer struct {
-	Name     string
-	Timeout  time.Duration
-	KeyStore KeyStore
-}
-
-// KeyStore is a folder of key files.
-type KeyStore struct{ Dir, PasswordFile string }
-
 // Submitter is an account to send from, registered when the node starts.
 type Submitter struct {
 	Name      string

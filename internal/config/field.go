@@ -147,6 +147,22 @@ func section[T, S any](name, text string, in func(*T) *S, fields ...field[S]) fi
 	}
 }
 
+// choice defines a section that is one of several: its required keys are missing only if it is in
+// the file, and only then is there a value.
+func choice[T, S any](name, text string, in func(*T) **S, fields ...field[S]) field[T] {
+	return field[T]{
+		entry{name: name, text: text, inner: entries(fields)},
+		func(r *reader, _ entry, into *T, at position) {
+			if at.node == nil {
+				return
+			}
+			var one S
+			readFields(r, fields, &one, at)
+			*in(into) = &one
+		},
+	}
+}
+
 // list defines a key with a list of sections, each with a unique name.
 func list[T, E any](name, text string, in func(*T) *[]E, fields ...field[E]) field[T] {
 	return field[T]{

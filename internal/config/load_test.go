@@ -50,7 +50,7 @@ func TestLoad_Example(t *testing.T) {
 			chain.ABIFiles == nil,
 		"gas":    chain.Gas.Margin == 1.2,
 		"signer": c.Signers[0].Timeout == 10*time.Second,
-		"key store": c.Signers[0].KeyStore == KeyStore{filepath.Join(filepath.Dir(file),
+		"key store": *c.Signers[0].KeyStore == KeyStore{filepath.Join(filepath.Dir(file),
 			"keys"), filepath.Join(filepath.Dir(file), "password")},
 		"submitter": c.Submitters[0].Mode == "strict" && c.Submitters[0].StartFrom == "0" &&
 			c.Submitters[0].Address.Hex() == "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",

@@ -99,11 +99,21 @@ func relations() []relation {
 			relateAccounts,
 		},
 		{
+			"A signer has exactly one of the groups keystore, service, web3signer, clef, " +
+				"aws_kms, gcp_kms, azure_keyvault and pkcs11. All but keystore require " +
+				"signers.*.keys_file.",
+			relateSigners,
+		},
+		{
+			"signers.*.*.cert_file and signers.*.*.key_file go together.",
+			relateSignerTLS,
+		},
+		{
 			"Unless insecure is true: grpc.listen is a loopback address or callers " +
 				"authenticate; grpc.allowed_origins has no \"*\" unless they do; database.url " +
 				"does not allow an unencrypted connection to another machine; and other users " +
 				"of the machine can write neither to signers.*.keystore.dir nor to the " +
-				"configuration file.",
+				"configuration file; and a signer on another machine has an https URL.",
 			relateRisks,
 		},
 	}

@@ -27,6 +27,7 @@ func (c *Config) Risks() (risks []Risk) {
 	risks = append(risks, c.listenerRisks()...)
 	risks = append(risks, c.databaseRisks()...)
 	risks = append(risks, c.endpointRisks()...)
+	risks = append(risks, c.signerRisks()...)
 	return append(risks, c.fileRisks()...)
 }
 
@@ -108,8 +109,10 @@ func (c *Config) endpointRisks() (risks []Risk) {
 // fileRisks looks at the files and folders that other users of the machine could change.
 func (c *Config) fileRisks() (risks []Risk) {
 	for i, signer := range c.Signers {
-		key := c.Path("signers", i) + ".keystore.dir"
-		risks = append(risks, writableRisk(key, signer.KeyStore.Dir)...)
+		if signer.KeyStore != nil {
+			key := c.Path("signers", i) + ".keystore.dir"
+			risks = append(risks, writableRisk(key, signer.KeyStore.Dir)...)
+		}
 	}
 	return append(risks, writableRisk("configuration", c.file)...)
 }

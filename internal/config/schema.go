@@ -142,22 +142,7 @@ func schema() []field[Config] {
 			"signers",
 			"The signers, which hold the keys.",
 			func(c *Config) *[]Signer { return &c.Signers },
-			value("name", label(), "", "The name that submitters refer to.",
-				func(s *Signer) *string { return &s.Name }).must().inFile(),
-			value("timeout", span(100*time.Millisecond, 10*time.Minute), "10s",
-				"Timeout of one signature. No nonce is taken while it is pending.",
-				func(s *Signer) *time.Duration { return &s.Timeout }),
-			section(
-				"keystore",
-				"A folder of V3 key files, as written by geth and `fencepost key`. Keys that "+
-					"are added later are found without a restart.",
-				func(s *Signer) *KeyStore { return &s.KeyStore },
-				file("dir", "The folder.", func(k *KeyStore) *string { return &k.Dir }).must(),
-				file("password_file", "A file with the password, which all keys in the folder "+
-					"share.",
-					func(k *KeyStore) *string { return &k.PasswordFile }).must(),
-			),
-		),
+			signerFields()...),
 		list(
 			"submitters",
 			"Accounts to send from, registered at startup. Register others with `fencepost "+

@@ -39,7 +39,7 @@ func TestCheckFiles_ConnectionsAboveOpenFiles_Warned(t *testing.T) {
 		var log bytes.Buffer
 		cfg := &config.Config{GRPC: config.GRPC{MaxConnections: connections}}
 		if _, err := CheckFiles(t.Context(), cfg,
-			slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+			slog.New(slog.NewTextHandler(&log, nil)), false); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(log.String(), "grpc.max_connections"); got != warned {

@@ -24,11 +24,13 @@ import (
 )
 
 // CheckFiles reads the files that a node needs at its start, as the node would: certificates,
-// tokens, keys (including the key of each submitter) and ABIs. It opens no connection and no port.
-// Of an invalid configuration it reads the files whose own keys are valid. The error is of type
-// config.Problems and has all problems. It also warns of risks, and of grpc.max_connections above
-// the open file limit of this process.
-func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys int, err error) {
+// tokens, keys (including the key of each submitter) and ABIs. Unless offline, it asks remote
+// signers for the configured keys; it opens no other connection, and no port. Of an invalid
+// configuration it reads the files whose own keys are valid. The error is of type config.Problems
+// and has all problems. It also warns of risks, and of grpc.max_connections above the open file
+// limit of this process.
+func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger,
+	offline bool) (keys int, err error) {
 	all := config.Problems(problem(cfg, "database.url", unreadable(cfg.Database.URL.Reveal())))
 	warnOfReaders(cfg, log)
 	WarnOfRisks(cfg, log)
@@ -37,7 +39,7 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys
 	all = append(all, wrong.problems(cfg)...)
 	held := map[string][]txn.Address{} // by signer; without stores that do not open, reported once
 	for i, s := range cfg.Signers {
-		list, opened, wrong := tryKeys(ctx, s, cfg.Path("signers", i)+".keystore", log)
+		list, opened, wrong := trySigner(ctx, s, cfg.Path("signers", i), log, offline)
 		all = append(all, wrong.problems(cfg)...)
 		if opened && s.Name != "" {
 			held[s.Name] = list
@@ -60,19 +62,55 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys
 	return keys, nil
 }
 
-// warnOfReaders warns of token files that other users can read. Key stores warn of theirs.
+// warnOfReaders warns of files with secrets that other users can read. Key stores warn of theirs.
 func warnOfReaders(cfg *config.Config, log *slog.Logger) {
 	files := map[string]string{"grpc.tokens_file": cfg.GRPC.TokensFile}
+	for i, s := range cfg.Signers {
+		for key, file := range s.Secrets() {
+			files[cfg.Path("signers", i)+"."+key] = file
+		}
+	}
 	for i, c := range cfg.Callers {
 		files[cfg.Path("callers", i)+".tokens_file"] = c.TokensFile
 	}
 	for _, key := range slices.Sorted(maps.Keys(files)) {
 		if info, err := os.Stat(files[key]); err == nil && info.Mode().Perm()&0o077 != 0 {
 			log.Warn(
-				"token file readable by other users; run chmod go=",
+				"secrets readable by other users; run chmod go=",
 				"key", key, "file", files[key])
 		}
 	}
+}
+
+// trySigner opens a signer and, unless offline, checks its keys.
+func trySigner(ctx context.Context, s config.Signer, path string, log *slog.Logger,
+	offline bool) (list []txn.Address, opened bool, wrong faults) {
+	switch {
+	case s.KeyStore != nil:
+		return tryKeys(ctx, s, path+".keystore", log)
+	case s.KeysFile == "" || s.Group() == "": // already reported
+		return nil, false, nil
+	}
+	holder, err := openHolder(ctx, s, log)
+	if err != nil {
+		wrong.add(path+"."+s.Group(), err)
+		return nil, false, wrong
+	}
+	book, err := sign.NewBook(entry(s, holder))
+	if err != nil {
+		wrong.add(path, err)
+		return nil, false, wrong
+	}
+	defer book.Close()
+	list, err = book.Addresses(ctx, s.Name)
+	if err == nil && !offline {
+		err = book.Check(ctx, s.Name)
+		if errors.Is(err, txn.ErrUnavailable) {
+			err = remedy.Errorf("start it, correct the configuration, or use --offline", "%w", err)
+		}
+	}
+	wrong.add(path+"."+s.Group(), err)
+	return list, true, wrong
 }
 
 // tryKeys opens a key store. It reports faults of its folder and its password file separately.

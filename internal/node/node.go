@@ -76,11 +76,17 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 		return err
 	}
 	n.ops = listenOps(n.ops)
-	n.log.Info("opening key stores", "signers", len(n.cfg.Signers))
+	n.log.Info("opening signers", "signers", len(n.cfg.Signers))
 	if n.book, err = openSigners(ctx, n.cfg, n.log, n.extras.Signers...); err != nil {
 		return err
 	}
+	if err = n.book.Measure(n.metrics.Meter("sign")); err != nil {
+		return err
+	}
 	if err = checkKeys(ctx, n.cfg, n.book); err != nil {
+		return err
+	}
+	if err = checkSigners(ctx, n.book, n.log); err != nil {
 		return err
 	}
 	if n.store, err = openStore(ctx, n.cfg, name, n.log); err != nil {
@@ -284,6 +290,9 @@ func (n *Node) close() {
 	}
 	if n.store != nil {
 		n.store.Close()
+	}
+	if n.book != nil {
+		n.book.Close()
 	}
 	if n.metrics != nil {
 		_ = n.metrics.Shutdown(

@@ -20,31 +20,6 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-func openSigners(ctx context.Context, cfg *config.Config, log *slog.Logger,
-	more ...sign.Entry) (*sign.Book, error) {
-	entries := make([]sign.Entry, 0, len(cfg.Signers))
-	for _, s := range cfg.Signers {
-		keys, err := openKeys(ctx, s, log)
-		if err != nil {
-			return nil, fmt.Errorf("signer %q: %w", s.Name, err)
-		}
-		entries = append(entries, sign.Entry{Name: s.Name, Holder: keys, Timeout: s.Timeout})
-	}
-	return sign.NewBook(append(entries, more...)...)
-}
-
-func openKeys(ctx context.Context, s config.Signer, log *slog.Logger) (*sign.KeyStore, error) {
-	return sign.OpenKeyStore(
-		ctx,
-		sign.KeyStoreOptions{
-			Dir:          s.KeyStore.Dir,
-			PasswordFile: s.KeyStore.PasswordFile,
-			Clock:        clock.Real{},
-			Log:          log,
-		},
-	)
-}
-
 // checkKeys rejects a configured submitter whose key is missing.
 func checkKeys(ctx context.Context, cfg *config.Config, book *sign.Book) error {
 	for _, s := range cfg.Submitters {

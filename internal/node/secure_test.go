@@ -86,7 +86,7 @@ func TestReadAccess_ReportsAllFaults(t *testing.T) {
 		Callers: []config.Caller{{Name: "shop", TokensFile: dir}},
 	}
 	said := func() string {
-		_, err := CheckFiles(t.Context(), cfg, slog.New(slog.DiscardHandler))
+		_, err := CheckFiles(t.Context(), cfg, slog.New(slog.DiscardHandler), false)
 		if _, starts := newCredentialReloader(cfg, slog.New(slog.DiscardHandler)); starts == nil ||
 			starts.Error() != err.Error() {
 			t.Errorf("config check: %v, the node: %v", err, starts)
@@ -119,7 +119,7 @@ func TestProblem_SeparatorInPath(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a; b")
 	cfg := &config.Config{GRPC: config.GRPC{TokensFile: file}}
-	_, err := CheckFiles(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	_, err := CheckFiles(t.Context(), cfg, slog.New(slog.DiscardHandler), false)
 	var got config.Problems
 	if !errors.As(err, &got) || len(got) != 1 || !strings.Contains(got[0].What, file) ||
 		got[0].Remedy == "" || strings.Contains(got[0].Remedy, "b does not exist") {

@@ -22,7 +22,7 @@ func main() {
 		p.SupportedFeatures = uint64(pluginpb.CodeGeneratorResponse_FEATURE_PROTO3_OPTIONAL)
 		d := &document{}
 		for _, file := range p.Files {
-			if file.Generate && strings.HasPrefix(string(file.Desc.Package()), "fencepost.") {
+			if file.Generate && file.Desc.Package() == "fencepost.v1" {
 				d.add(file)
 			}
 		}

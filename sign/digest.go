@@ -1,0 +1,141 @@
+package sign
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"math/big"
+	"sync"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Digester signs digests with keys that it holds under identifiers.
+//
+// Errors: txn.ErrKeyMissing if it is certain that there is no such key; txn.ErrSignerFault for a
+// reply that cannot be read; any other means that the digester is unavailable. Calls return when
+// their context ends, and do not retry: the engine does.
+type Digester interface {
+	PublicKey(ctx context.Context, id string) (*ecdsa.PublicKey, error)
+	SignDigest(ctx context.Context, id string, digest [32]byte) (Signature, error)
+}
+
+// DigestHolder is a holder that signs with a Digester. A key is used only after its public key was
+// fetched, once, and has the address of its entry.
+type DigestHolder struct {
+	digester Digester
+	keys     *KeyList
+
+	mu       sync.Mutex
+	verified map[string]txn.Address // identifiers of keys whose public key was fetched
+}
+
+// NewDigestHolder returns a holder of the listed keys.
+func NewDigestHolder(d Digester, keys *KeyList) *DigestHolder {
+	return &DigestHolder{digester: d, keys: keys, verified: map[string]txn.Address{}}
+}
+
+// Sign signs with the key of the sender. Errors: txn.ErrKeyMissing, txn.ErrSignerFault,
+// txn.ErrUnavailable.
+func (h *DigestHolder) Sign(ctx context.Context, unsigned txn.Unsigned) ([]byte, error) {
+	id, err := h.keys.Find(ctx, unsigned.From)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.verify(ctx, unsigned.From, id); err != nil {
+		if errors.Is(err, ErrWrongKey) {
+			return nil, fmt.Errorf("%w: %w", txn.ErrSignerFault, err)
+		}
+		return nil, err
+	}
+	signer := types.LatestSignerForChainID(chainID(unsigned.ChainID))
+	tx := types.NewTx(unsignedTx(unsigned))
+	digest := signer.Hash(tx)
+	signature, err := h.digester.SignDigest(ctx, id, digest)
+	if err != nil {
+		return nil, err
+	}
+	compact, err := signature.compact(digest, unsigned.From)
+	if err != nil {
+		return nil, err
+	}
+	if tx, err = tx.WithSignature(signer, compact); err != nil {
+		return nil, fmt.Errorf("%w: invalid signature", txn.ErrSignerFault)
+	}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("encode transaction: %w", err)
+	}
+	return raw, nil
+}
+
+// Addresses returns the listed accounts.
+func (h *DigestHolder) Addresses(context.Context) ([]txn.Address, error) {
+	return h.keys.Addresses(), nil
+}
+
+// Check compares the public key of an account with its address. Errors: txn.ErrKeyMissing,
+// ErrWrongKey.
+func (h *DigestHolder) Check(ctx context.Context, account txn.Address) error {
+	id, err := h.keys.Find(ctx, account)
+	if err != nil {
+		return err
+	}
+	if err := h.verify(ctx, account, id); err != nil && !errors.Is(err, ErrWrongKey) {
+		return classed(err)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+func (h *DigestHolder) verify(ctx context.Context, account txn.Address, id string) error {
+	h.mu.Lock()
+	has, known := h.verified[id]
+	h.mu.Unlock()
+	if !known {
+		key, err := h.digester.PublicKey(ctx, id)
+		if err != nil {
+			return err
+		}
+		has = crypto.PubkeyToAddress(*key)
+		h.mu.Lock()
+		h.verified[id] = has
+		h.mu.Unlock()
+	}
+	if has != account {
+		// Fetched again the next time: the key may be replaced under the same identifier.
+		h.mu.Lock()
+		delete(h.verified, id)
+		h.mu.Unlock()
+		return fmt.Errorf("%w: it is the key of %s", ErrWrongKey, has.Hex())
+	}
+	return nil
+}
+
+// compact returns the signature as 65 bytes, with S in the lower half (EIP-2) and the recovery
+// identifier that leads to the account.
+func (s Signature) compact(digest [32]byte, account txn.Address) ([]byte, error) {
+	order := crypto.S256().Params().N
+	low := s.S
+	if low.Cmp(new(big.Int).Rsh(order, 1)) > 0 {
+		low = new(big.Int).Sub(order, low)
+	}
+	compact := make([]byte, 65)
+	s.R.FillBytes(compact[:32])
+	low.FillBytes(compact[32:64])
+	for v := range byte(2) {
+		compact[64] = v
+		key, err := crypto.Ecrecover(digest[:], compact)
+		if err == nil && bytes.Equal(crypto.Keccak256(key[1:])[12:], account[:]) {
+			return compact, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: its signature is not by the key of this account",
+		txn.ErrSignerFault)
+}
