@@ -48,6 +48,7 @@ func TestMetrics_DashboardAndAlerts_Exist(t *testing.T) {
 	n.proc.kill() // the next owner takes over
 	n.start(t)
 	n.await(t, tx.GetTxId(), time.Minute)
+	n.await(t, n.create(t, n.names[0], "two", transfer).GetTxId(), time.Minute)
 	eventually(t, time.Minute, "every metric exists", func() error {
 		_, live := n.getOps(t, "/metrics")
 		for use, file := range uses {
