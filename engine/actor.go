@@ -463,17 +463,21 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	if a.e.keeper.checkDeadline(a.id); ctx.Err() != nil {
 		return nil, ctx.Err() // the ledger read may have taken long
 	}
-	did, err := a.perform(ctx, view, next)
+	traced, endTrace := a.traceStep(ctx, next)
+	did, err := a.perform(traced, view, next)
 	a.busyAt = a.e.Clock.Now() // a slow step is not idle time: its account read stays valid
 	if err != nil {
+		endTrace(store.Done, err)
 		return nil, err
 	}
 	if did.change.Empty() {
+		endTrace(store.Done, nil)
 		did.remembered()
 		return nil, nil
 	}
 	change := did.change
 	outcome, err := a.e.Store.Commit(a.lease, change)
+	endTrace(outcome, err)
 	a.busyAt = a.e.Clock.Now() // a slow commit is not idle time either
 	a.logCommit(ctx, next, &change, outcome)
 	if outcome == store.Done {

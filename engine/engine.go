@@ -36,6 +36,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	nooptrace "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/fencepost/fencepost/engine/track"
 	"github.com/fencepost/fencepost/internal/clock"
@@ -84,7 +86,8 @@ type Options struct {
 	Clock  clock.Clock
 	Logger *slog.Logger
 	Meter  metric.Meter
-	Gate   Gate // nil: always open
+	Tracer trace.Tracer // nil: no traces
+	Gate   Gate         // nil: always open
 }
 
 // Engine runs the submitters of a node.
@@ -184,6 +187,9 @@ func (o Options) complete() (Options, error) {
 	o.AccountMaxAge = orDefault(o.AccountMaxAge, time.Minute)
 	if o.MaxSubmitters <= 0 {
 		o.MaxSubmitters = 10_000
+	}
+	if o.Tracer == nil {
+		o.Tracer = nooptrace.NewTracerProvider().Tracer("")
 	}
 	o.Logger = o.Logger.With("node_id", o.Store.Node())
 	return o, nil

@@ -112,6 +112,8 @@ func (s *txService) intent(ctx context.Context, r *pb.CreateTxRequest) (store.In
 		Terms:     terms,
 		Labels:    r.GetLabels(),
 		Caller:    auth.RightsOf(ctx).Caller(),
+
+		TraceParent: traceParent(ctx),
 	}, err
 }
 

@@ -52,6 +52,7 @@ type Options struct {
 
 	MeterProvider  metric.MeterProvider // nil: no metrics
 	TracerProvider trace.TracerProvider // nil: no traces
+	traced         bool                 // a TracerProvider was given
 
 	// Node is the name of the node, Version that of its program, as StatusService reports them.
 	Node, Version string
@@ -152,7 +153,8 @@ func (o *Options) complete() {
 	if o.MeterProvider == nil {
 		o.MeterProvider = noopmetric.NewMeterProvider()
 	}
-	if o.TracerProvider == nil {
+	o.traced = o.TracerProvider != nil
+	if !o.traced {
 		o.TracerProvider = nooptrace.NewTracerProvider()
 	}
 	if o.Balances == nil {

@@ -184,7 +184,8 @@ func (s *Server) common(o Options) []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(s.limits.messageBytes()),
 		grpc.StatsHandler(statsHandler{
 			otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider),
-				otelgrpc.WithTracerProvider(o.TracerProvider)),
+				otelgrpc.WithTracerProvider(o.TracerProvider),
+				otelgrpc.WithPropagators(propagators(o.traced))),
 			s.serves,
 		}),
 		grpc.ChainUnaryInterceptor(s.interceptUnary),

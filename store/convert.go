@@ -53,6 +53,9 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 	if r.TerminalAt != nil {
 		tx.FinalAt = *r.TerminalAt
 	}
+	if r.TraceParent != nil {
+		tx.TraceParent = *r.TraceParent
+	}
 	return tx, nil
 }
 

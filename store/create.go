@@ -195,6 +195,7 @@ func (j *createJob) won(r db.InsertTxsRow, submitter string) {
 			Terms:     j.intent.Terms,
 			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+			TraceParent: j.intent.TraceParent,
 		},
 		SubmitterName: submitter, Labels: j.intent.Labels, Caller: j.intent.Caller,
 	}
@@ -445,6 +446,7 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		CancelLates:   make([]bool, n),
 		LabelSets:     make([]string, n),
 		Callers:       make([]string, n),
+		TraceParents:  make([]string, n),
 	}
 	nothing := []byte{}
 	for i, job := range group {
@@ -471,6 +473,7 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		p.CancelLates[i] = terms.CancelLate
 		p.LabelSets[i] = labelSet(job.intent.Labels)
 		p.Callers[i] = job.intent.Caller
+		p.TraceParents[i] = job.intent.TraceParent
 	}
 	return p
 }

@@ -102,6 +102,8 @@ type Intent struct {
 	// not part of the request's identity: nothing that is sent depends on them
 	Labels map[string]string
 	Caller string // the authenticated identity; no part of the request's identity either
+	// W3C traceparent of the request, if it is traced; empty: it is not
+	TraceParent string
 }
 
 // RequestKey names a transaction for ever.

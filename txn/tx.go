@@ -22,6 +22,8 @@ type Tx struct {
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	FinalAt   time.Time // zero while not final
+	// W3C traceparent of the request that created it, for spans only; empty: not traced
+	TraceParent string
 }
 
 // Finished is the part of a final transaction that stays in memory: less than half of it, without

@@ -38,6 +38,7 @@ type Config struct {
 	Payload    Payload
 	Watch      Watch
 	Log        Log
+	Tracing    Tracing
 	Chains     []Chain
 	Signers    []Signer
 	Submitters []Submitter

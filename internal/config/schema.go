@@ -133,6 +133,8 @@ func schema() []field[Config] {
 				"text: lines of key=value; json: lines of JSON.",
 				func(l *Log) *string { return &l.Format }),
 		),
+		section("tracing", "Traces in OpenTelemetry's format (OTLP). Off by default.",
+			func(c *Config) *Tracing { return &c.Tracing }, tracingFields()...),
 		list(
 			"chains",
 			"The EVM chains that this node serves.",

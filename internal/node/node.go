@@ -33,6 +33,7 @@ type Node struct {
 	log      *slog.Logger
 	plain    *slog.Logger // without node_id, which the engine adds
 	metrics  *telemetry.Metrics
+	traces   *telemetry.Traces // nil: none
 	store    *store.Store
 	book     *sign.Book
 	chains   []*boundChain
@@ -64,6 +65,9 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 // assemble makes the parts, cheapest check first. The caller closes the parts made before an error.
 func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.metrics, err = telemetry.NewMetrics(name, version); err != nil {
+		return err
+	}
+	if err = n.openTraces(ctx, name, version); err != nil {
 		return err
 	}
 	if n.reloader, err = newCredentialReloader(n.cfg, n.log); err != nil {
@@ -298,6 +302,7 @@ func (n *Node) close() {
 		_ = n.metrics.Shutdown(
 			context.Background()) // nothing is pushed, so nothing is lost
 	}
+	_ = n.traces.Shutdown(context.Background()) // without a collector the last spans are lost
 	for _, l := range []net.Listener{n.listener, n.ops} {
 		if l != nil {
 			_ = l.Close()

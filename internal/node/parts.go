@@ -124,8 +124,10 @@ func policy(c config.Chain) txn.Policy {
 
 func (n *Node) newEngine() (*engine.Engine, error) {
 	o := engine.Options{
-		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.plain,
+		Store: n.store, Signer: traceSigner(n.book, n.traces.Tracer("sign")),
+		Clock: clock.Real{}, Logger: n.plain,
 		Meter:         n.metrics.Meter("engine"),
+		Tracer:        n.traces.Tracer("engine"),
 		LeaseDuration: n.cfg.Lease.Duration, RenewInterval: n.cfg.Lease.RenewInterval,
 		SweepInterval: n.cfg.Lease.SweepInterval,
 		IdleAfter:     n.cfg.Lease.IdleAfter, MaxSubmitters: n.cfg.Lease.MaxOwned,
@@ -139,7 +141,8 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 	}
 	for i, c := range n.cfg.Chains {
 		o.Chains = append(o.Chains, engine.ChainOptions{
-			Name: c.Name, Chain: n.extras.chain(n.chains[i]), PollInterval: c.PollInterval,
+			Name: c.Name, PollInterval: c.PollInterval,
+			Chain:    traceChain(n.extras.chain(n.chains[i]), n.traces.Tracer("chain")),
 			Policy:   n.extras.policy(c),
 			FinalTag: c.Finality.Block(),
 		})
@@ -153,6 +156,7 @@ func (n *Node) newServer(version string) (*server.Server, error) {
 		Callers: n.reloader.first.callers,
 		Store:   n.store, Tail: n.store.TailFeed(), Logger: n.log,
 		MeterProvider:  n.metrics.Provider(),
+		TracerProvider: n.traces.Provider(),
 		Node:           n.store.Node(),
 		Version:        version,
 		ChainStatus:    n.serverChains,

@@ -25,7 +25,8 @@ WITH intent AS MATERIALIZED (
            unnest(@not_after_us::BIGINT[])  AS not_after,  -- microseconds since 1970; 0: none
            unnest(@cancel_lates::BOOLEAN[]) AS cancel_late,
            unnest(@label_sets::TEXT[])      AS labels,     -- a JSON object each
-           unnest(@callers::TEXT[])         AS caller
+           unnest(@callers::TEXT[])         AS caller,
+           unnest(@trace_parents::TEXT[])   AS trace_parent -- empty: not traced
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY(@submitter_ids::INT[]) AND s.status = 'ACTIVE'
@@ -35,7 +36,7 @@ WITH intent AS MATERIALIZED (
 ), queued AS (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
                             queue_seq, to_address, value, data, gas_limit,
-                            speed, max_fee, not_after, cancel_late, labels, caller)
+                            speed, max_fee, not_after, cancel_late, labels, caller, trace_parent)
     SELECT i.submitter_id, encode(i.tx_id, 'hex')::UUID, i.request_id, i.request_hash,
            i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
            i.speed, NULLIF(i.max_fee::NUMERIC, 0),
@@ -44,7 +45,7 @@ WITH intent AS MATERIALIZED (
            CASE WHEN i.not_after > 0 THEN
                'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second'
                + i.not_after % 1000000 * INTERVAL '1 microsecond' END,
-           i.cancel_late, i.labels::JSONB, i.caller
+           i.cancel_late, i.labels::JSONB, i.caller, NULLIF(i.trace_parent, '')
       FROM intent i
      -- looked up; a join would compare each row with each other: see Commit
      WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE

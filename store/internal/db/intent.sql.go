@@ -28,7 +28,7 @@ WITH queued AS MATERIALIZED (
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
      WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
-    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at
+    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent
 ), event_recorded AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
                           message)
@@ -219,7 +219,8 @@ WITH intent AS MATERIALIZED (
            unnest($11::BIGINT[])  AS not_after,  -- microseconds since 1970; 0: none
            unnest($12::BOOLEAN[]) AS cancel_late,
            unnest($13::TEXT[])      AS labels,     -- a JSON object each
-           unnest($14::TEXT[])         AS caller
+           unnest($14::TEXT[])         AS caller,
+           unnest($15::TEXT[])   AS trace_parent -- empty: not traced
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY($1::INT[]) AND s.status = 'ACTIVE'
@@ -229,7 +230,7 @@ WITH intent AS MATERIALIZED (
 ), queued AS (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
                             queue_seq, to_address, value, data, gas_limit,
-                            speed, max_fee, not_after, cancel_late, labels, caller)
+                            speed, max_fee, not_after, cancel_late, labels, caller, trace_parent)
     SELECT i.submitter_id, encode(i.tx_id, 'hex')::UUID, i.request_id, i.request_hash,
            i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
            i.speed, NULLIF(i.max_fee::NUMERIC, 0),
@@ -238,7 +239,7 @@ WITH intent AS MATERIALIZED (
            CASE WHEN i.not_after > 0 THEN
                'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second'
                + i.not_after % 1000000 * INTERVAL '1 microsecond' END,
-           i.cancel_late, i.labels::JSONB, i.caller
+           i.cancel_late, i.labels::JSONB, i.caller, NULLIF(i.trace_parent, '')
       FROM intent i
      -- looked up; a join would compare each row with each other: see Commit
      WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE
@@ -280,6 +281,7 @@ type InsertTxsParams struct {
 	CancelLates   []bool
 	LabelSets     []string
 	Callers       []string
+	TraceParents  []string
 }
 
 type InsertTxsRow struct {
@@ -313,6 +315,7 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 		arg.CancelLates,
 		arg.LabelSets,
 		arg.Callers,
+		arg.TraceParents,
 	)
 	if err != nil {
 		return nil, err

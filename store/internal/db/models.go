@@ -96,6 +96,7 @@ type ManagedTx struct {
 	Caller           string
 	ReceiptMore      []byte
 	LastSubmitAt     *time.Time
+	TraceParent      *string
 }
 
 type Node struct {
