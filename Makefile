@@ -83,6 +83,14 @@ lint: $(NPM) $(BIN)/staticcheck ## Check form, usual mistakes, words and commit 
 breaking: $(NPM) ## Compare the contract with the last one on BASE (main) for breaking changes
 	BUF=$(BUF) scripts/breaking $(BASE)
 
+.PHONY: console
+console: $(NPM) ## Build the web console, which `make build` then embeds
+	npm run --silent build --workspace gen/ts
+	npm run --silent build --workspace clients/ts
+	npm run --silent check --workspace console
+	npm run --silent build --workspace console
+	npm run --silent test --workspace console
+
 .PHONY: build
 build: ## Build the programs into bin/
 	go build -o bin/ ./cmd/...
@@ -115,7 +123,7 @@ clients-test: clients $(BIN)/gotestsum ## Test the clients of all languages agai
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests, except the clients', on real processes and chains (minutes)
-e2e: $(NPM) $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl
+e2e: console $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl
 	@# -count=1: Go's test cache does not see all dependencies. -parallel: most tests mostly wait.
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  gotestsum --format testname -- -count=1 -parallel 8 -timeout 30m -skip '^TestClients' \
@@ -198,6 +206,8 @@ fuzz: ## Fuzz the validation of every RPC for FUZZTIME (1m)
 
 .PHONY: run
 run: $(BIN)/grpcurl ## Start PostgreSQL, a development chain and a node in one process, until Ctrl-C
+	@# The console needs Node.js; without it the node serves a page that names the command.
+	if command -v npm >/dev/null; then $(MAKE) console; fi
 	@# Not `go run`: signals and the exit code must be the program's. Its guide uses fencepost and
 	@# grpcurl.
 	go build -o bin/ ./cmd/...
@@ -210,7 +220,8 @@ demo: ## Send contract calls through the node of `make run`; compare chain and l
 
 .PHONY: clean
 clean: ## Remove build output, but not the tools and the data of `make run`
-	rm -rf bin {gen,clients}/java/target {gen,clients}/ts/dist
+	rm -rf bin {gen,clients}/java/target {gen,clients}/ts/dist e2e/screenshots
+	find server/console/dist -type f ! -name placeholder.html -delete
 
 $(NPM): package.json package-lock.json $(addsuffix /package.json,gen/ts clients/ts console)
 	@# No package needs to run code of its own when it is installed.

@@ -44,6 +44,9 @@ type Options struct {
 	// "https://example.com"; "*" allows any. Empty: none.
 	AllowedOrigins []string
 
+	// Console serves the web console at console.Path.
+	Console bool
+
 	// Tokens authenticate clients that send one as "authorization: Bearer TOKEN", with all rights.
 	// Empty: no authentication.
 	Tokens []string

@@ -62,6 +62,7 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/server/accesslog"
 	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/server/console"
 	"github.com/fencepost/fencepost/server/contract"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/limit"
@@ -170,7 +171,13 @@ func New(o Options) (*Server, error) {
 	s.register(s.grpc)
 	s.register(s.inner)
 	s.methods = methodsOf(s.inner)
-	gateway, err := web.New(s.web(o))
+	pages, err := consoleOf(o)
+	if err != nil {
+		return nil, err
+	}
+	options := s.web(o)
+	options.Console = pages
+	gateway, err := web.New(options)
 	if err != nil {
 		return nil, err
 	}
@@ -253,6 +260,14 @@ func (s *Server) web(o Options) web.Options {
 			return s.interceptStream(txs, stream, watch, service.Streams[i].Handler)
 		},
 	}
+}
+
+// consoleOf returns the handler of the console; nil if it is disabled.
+func consoleOf(o Options) (http.Handler, error) {
+	if !o.Console {
+		return nil, nil
+	}
+	return console.New()
 }
 
 // newHTTP returns an HTTP server with the limits of gRPC, as far as net/http supports them.

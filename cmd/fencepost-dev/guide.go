@@ -23,6 +23,7 @@ func guide(out io.Writer, o options, dir string, postgres *pgembed.Server, chain
 	fmt.Fprintf(out, `
 Fencepost is running.
 
+  console      http://%s/console/
   gRPC         %s   (no TLS; reflection and health enabled)
   operators    http://%s   /metrics /healthz /readyz
   chain        %s   chain id 31337, a block every %s
@@ -53,7 +54,7 @@ Send 200 contract calls and compare chain and ledger:
   make demo
 
 Press Ctrl-C to stop. The next start resumes from here.
-`, o.grpc, o.ops, chain.URL(), o.period, postgres.URL(database), dir,
+`, o.grpc, o.grpc, o.ops, chain.URL(), o.period, postgres.URL(database), dir,
 		configFile(dir), accounts[0], accounts[len(accounts)-1],
 		grpcurl, accounts[0], recipient, o.grpc,
 		grpcurl, accounts[0], o.grpc,

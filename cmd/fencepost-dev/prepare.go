@@ -123,6 +123,7 @@ func writeConfig(o options, dir string, postgres *pgembed.Server,
 node: {name: dev}
 grpc: {listen: %q}
 ops: {listen: %q}
+console: {enabled: true}
 database: {url: %q, schema: %s}
 chains:
   - {name: %s, chain_id: 31337, rpc: [%q], poll_interval: %s, confirmations: 5, release_depth: 1}

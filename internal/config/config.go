@@ -30,6 +30,7 @@ type Config struct {
 	GRPC       GRPC
 	Callers    []Caller
 	Ops        Ops
+	Console    Console
 	Database   Database
 	Lease      Lease
 	Audit      Audit

@@ -49,6 +49,8 @@ func schema() []field[Config] {
 					"grpc.allowed_hosts.",
 				func(o *Ops) *[]string { return &o.AllowedHosts }),
 		),
+		section("console", "The web console for operators.",
+			func(c *Config) *Console { return &c.Console }, consoleFields()...),
 		section(
 			"database",
 			"The PostgreSQL database that holds the ledger.",

@@ -22,6 +22,7 @@ import (
 	"github.com/fencepost/fencepost/internal/run"
 	"github.com/fencepost/fencepost/internal/telemetry"
 	"github.com/fencepost/fencepost/server"
+	"github.com/fencepost/fencepost/server/console"
 	"github.com/fencepost/fencepost/sign"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -139,6 +140,10 @@ func (n *Node) Run(ctx context.Context) error {
 		run.Service{Name: "server", Run: n.serve, Grace: 2 * n.cfg.GRPC.StopGrace},
 	)
 	WarnOfRisks(n.cfg, n.log)
+	if n.cfg.Console.Enabled && !console.Built() {
+		n.log.Warn("console is enabled, but this program was built without it; " +
+			"build it with \"make console build\"")
+	}
 	return group.Run(ctx)
 }
 

@@ -162,6 +162,7 @@ func (n *Node) newServer(version string) (*server.Server, error) {
 		ChainStatus:    n.serverChains,
 		Balances:       n.balances,
 		Signers:        n.book.Names(),
+		Console:        n.cfg.Console.Enabled,
 		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
 		AllowedHosts:   hostNames(n.cfg.GRPC.Listen, n.cfg.GRPC.AllowedHosts),
 		Certificate:    n.reloader.certificate,

@@ -32,6 +32,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/console"
 	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/port"
 	"github.com/fencepost/fencepost/server/rpc"
@@ -47,13 +48,15 @@ type Limits struct {
 	ReadTimeout, CallTimeout time.Duration
 }
 
-// Options configure a gateway. All fields but AllowedOrigins are required.
+// Options configure a gateway. All fields but AllowedOrigins and Console are required.
 type Options struct {
 	Inner          *grpc.Server // serves the transcoded calls
 	AllowedOrigins []string     // web sites whose pages may call; "*" is any
 	// AllowHost reports whether a Host header names this node.
 	AllowHost func(header string) bool
-	Limits    Limits
+	// Console serves the web console, whose pages may call the node; nil: there is none.
+	Console http.Handler
+	Limits  Limits
 	// Cutoff ends when a stopping node waits no longer for the bodies of requests.
 	Cutoff context.Context
 	// Serves reports whether a path is the full name of a gRPC method.
@@ -218,7 +221,11 @@ func (f *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.strangers.respond(w, r, "", func() { misdirected(w, r) })
 		return
 	}
-	if answer := origins(f.AllowedOrigins).check(w, r); answer != nil {
+	if f.Console != nil && console.Serves(r.URL.Path) {
+		f.Console.ServeHTTP(w, r)
+		return
+	}
+	if answer := f.checkOrigin(w, r); answer != nil {
 		f.strangers.respond(w, r, "", answer)
 		return
 	}

@@ -2,7 +2,9 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
@@ -23,6 +25,26 @@ func misdirected(w http.ResponseWriter, r *http.Request) {
 	refuse(w, http.StatusMisdirectedRequest, status.WithReason(
 		grpcstatus.New(codes.PermissionDenied, hosts.Rejected(r.Host, "grpc.allowed_hosts")),
 		pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED))
+}
+
+// checkOrigin returns the response to a page that may not call; nil for any other request. Pages of
+// the console are pages of this node.
+func (f *Gateway) checkOrigin(w http.ResponseWriter, r *http.Request) (answer func()) {
+	if f.Console != nil && fromOwnPage(r) {
+		return nil
+	}
+	return origins(f.AllowedOrigins).check(w, r)
+}
+
+// fromOwnPage reports whether a page of this node made the request. Browsers report it in a header
+// that no page can set; older ones, and pages over plain HTTP, only name the origin. Its host is
+// compared with that of the request, which AllowHost has checked.
+func fromOwnPage(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site == "same-origin"
+	}
+	origin, err := url.Parse(r.Header.Get("Origin"))
+	return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host)
 }
 
 // check returns the response to the page of a site that is not allowed, and to the preflight of a
