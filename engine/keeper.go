@@ -27,6 +27,9 @@ type keeper struct {
 	turn     chan struct{} // serializes heartbeats; none may follow the node's departure
 	full     bool
 	gone     bool
+
+	expired atomic.Pointer[time.Time] // last check of the deadlines; nil: not running
+	cycled  atomic.Pointer[time.Time] // last end of a renewal with its heartbeat, failed or not
 }
 
 // holding is a lease and its owner.
@@ -96,12 +99,15 @@ func (k *keeper) run(ctx context.Context) {
 	renewed := make(chan time.Time, 1) // renewals run apart: a slow one must not delay expire
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	k.mark(&k.expired)
+	k.mark(&k.cycled)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-expire.C:
 			k.expire()
+			k.mark(&k.expired)
 			expire.Reset(k.margin())
 		case <-renew.C:
 			began := k.e.Clock.Now()
@@ -110,7 +116,9 @@ func (k *keeper) run(ctx context.Context) {
 				k.heartbeat(ctx)
 				renewed <- began
 			})
-		case began := <-renewed: // the interval runs from start to start, also on a slow database
+		case began := <-renewed:
+			k.mark(&k.cycled)
+			// the interval runs from start to start, also on a slow database
 			renew.Reset(k.e.RenewInterval - k.e.Clock.Now().Sub(began))
 		}
 	}

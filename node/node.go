@@ -67,6 +67,7 @@ type settings struct {
 	logger  *slog.Logger
 	output  io.Writer
 	reload  <-chan os.Signal
+	ready   func()
 }
 
 // WithStuckPolicy sets the policy that decides on STUCK transactions, which otherwise wait for an
@@ -118,6 +119,11 @@ func WithReload(signals <-chan os.Signal) Option {
 	return func(s *settings) { s.reload = signals }
 }
 
+// WithReady sets a function that is called once the node serves its API.
+func WithReady(ready func()) Option {
+	return func(s *settings) { s.ready = ready }
+}
+
 // Node is a node that is ready to run.
 type Node struct{ node *node.Node }
 
@@ -144,11 +150,16 @@ func New(ctx context.Context, source Source, options ...Option) (*Node, error) {
 		return nil, err
 	}
 	n.ReloadOn(s.reload)
+	n.OnReady(s.ready)
 	return &Node{n}, nil
 }
 
 // Addr is the address of the API.
 func (n *Node) Addr() net.Addr { return n.node.Addr() }
+
+// Progress returns an error if the node has stalled and should be restarted, for a watchdog. An
+// unavailable database or chain is no stall.
+func (n *Node) Progress() error { return n.node.Progress() }
 
 // Run serves until ctx ends, once. It returns when all has stopped in order and the node's accounts
 // are released.

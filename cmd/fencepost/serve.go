@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"syscall"
@@ -35,13 +36,27 @@ certificates and tokens, which also happens automatically when the files change.
 			hangups := make(chan os.Signal, 1)
 			signal.Notify(hangups, syscall.SIGHUP)
 			defer signal.Stop(hangups)
+			manager := supervisorOf(p.environ)
+			warn := func(err error) {
+				if err != nil {
+					p.note("%v", err)
+				}
+			}
 			n, err := node.New(c.Context(),
 				node.Source{File: source.File, Environ: source.Environ, Set: source.Set},
 				node.WithLogOutput(p.err), node.WithVersion(thisBuild().Version),
-				node.WithReload(hangups))
+				node.WithReload(hangups),
+				node.WithReady(func() { warn(manager.notify("READY=1")) }))
 			if err != nil {
 				return err
 			}
+			ctx, stop := context.WithCancel(c.Context())
+			defer stop()
+			go manager.watch(ctx, p.clock, n.Progress, warn)
+			go func() {
+				<-ctx.Done()
+				warn(manager.notify("STOPPING=1"))
+			}()
 			return n.Run(c.Context())
 		},
 	}

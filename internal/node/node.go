@@ -47,6 +47,7 @@ type Node struct {
 	extras   Extras
 	// settled is closed once the configured submitters are registered, or this is delayed.
 	settled chan struct{}
+	ready   func() // called once the API serves; nil: nothing
 }
 
 // New makes a node. It binds the ports, opens the keys and checks the identity of the chains. An
@@ -117,6 +118,12 @@ func (n *Node) ReloadOn(signals <-chan os.Signal) { n.reload = signals }
 // Addr is the address of the API.
 func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 
+// OnReady sets a function that is called once the API serves. It must be set before Run.
+func (n *Node) OnReady(ready func()) { n.ready = ready }
+
+// Progress returns an error if the node has stalled: see [engine.Engine.Progress].
+func (n *Node) Progress() error { return n.engine.Progress() }
+
 // Run serves until ctx ends. It returns when all has stopped in order: the API first, then the
 // owners of submitters, then the rest.
 func (n *Node) Run(ctx context.Context) error {
@@ -150,6 +157,9 @@ func (n *Node) Run(ctx context.Context) error {
 // serve serves the API, after the ledger was checked or the database turned out to be unavailable.
 func (n *Node) serve(ctx context.Context) error {
 	n.log.Info("node serving", "grpc", n.listener.Addr().String(), "ops", n.ops.Addr().String())
+	if n.ready != nil {
+		n.ready()
+	}
 	return n.server.Serve(ctx, n.listener)
 }
 
