@@ -151,6 +151,7 @@ type Log struct{ Level, Format string }
 type Chain struct {
 	Name           string
 	ChainID        uint64
+	Profile        string
 	Genesis        common.Hash // zero: taken from the first endpoint that answers
 	RPC            []Secret
 	RPCTimeout     time.Duration

@@ -52,8 +52,8 @@ func Load(s Source) (*Config, error) {
 func Survey(s Source) (*Config, Problems, error) {
 	r := &reader{
 		file: s.File, folder: filepath.Dir(s.File), bad: map[string]bool{},
-		origins: map[string]Origin{},
-		index:   map[string]int{}, elementPaths: map[string][]string{},
+		origins: map[string]Origin{}, presets: map[string]defaultValue{},
+		index: map[string]int{}, elementPaths: map[string][]string{},
 		overrides: overrides{
 			collect(s.Environ, s.Ignore),
 			map[string]string{},

@@ -45,7 +45,7 @@ func (p Problems) Error() string {
 // Origin is the source of a value. Later layers override earlier ones.
 type Origin struct {
 	Layer Layer
-	Name  string // file, or environment variable
+	Name  string // file, environment variable or profile
 	Line  int    // in the file; 0 is the file as a whole
 }
 
@@ -55,6 +55,7 @@ type Layer int
 // The layers.
 const (
 	ByDefault Layer = iota
+	InProfile       // of a chain
 	InFile
 	InEnvironment
 	InFlags
@@ -72,6 +73,8 @@ func (o Origin) String() string {
 		return "environment " + o.Name
 	case InFlags:
 		return "--set"
+	case InProfile:
+		return "profile " + o.Name
 	default:
 		return "default"
 	}

@@ -21,9 +21,11 @@ type reader struct {
 	bad          map[string]bool   // keys with a problem
 	origins      map[string]Origin // source of each key's value
 	settings     []Setting
-	index        map[string]int      // of a key in settings
-	elementPaths map[string][]string // paths of the elements of a list
-	known        []string            // every key that can be set, including those of list elements
+	index        map[string]int          // of a key in settings
+	elementPaths map[string][]string     // paths of the elements of a list
+	presets      map[string]defaultValue // of the keys that a chain's profile sets
+	// every key that can be set, including those of list elements
+	known []string
 }
 
 func (r *reader) problem(origin Origin, key, what, remedy string) {
@@ -61,7 +63,8 @@ func (r *reader) scalar(e entry, at position) (text string, origin Origin, ok bo
 	if e.required {
 		r.missing(e, at)
 	}
-	return e.byDefault, Origin{Layer: ByDefault}, e.byDefault != ""
+	unset := r.byDefault(e, at.path)
+	return unset.text, unset.origin, unset.text != ""
 }
 
 type scalar struct {
@@ -77,7 +80,7 @@ func (r *reader) scalarNode(e entry, n *yaml.Node, path string) (scalar, bool) {
 			fmt.Sprintf("set one value (%s)", e.about))
 	case n.Value == "" || n.ShortTag() == "!!null":
 		r.problem(r.at(n.Line), path, "no value",
-			orDefault(e, fmt.Sprintf("set a value (%s)", e.about)))
+			orDefault(r.byDefault(e, path).text, fmt.Sprintf("set a value (%s)", e.about)))
 	default:
 		// The text as written, regardless of its YAML type: 0x12 stays an address, and 1e3 a name.
 		return scalar{n.Value, r.at(n.Line)}, true
@@ -85,11 +88,11 @@ func (r *reader) scalarNode(e entry, n *yaml.Node, path string) (scalar, bool) {
 	return scalar{}, false
 }
 
-func orDefault(e entry, remedy string) string {
-	if e.byDefault == "" {
+func orDefault(byDefault, remedy string) string {
+	if byDefault == "" {
 		return remedy
 	}
-	return fmt.Sprintf("%s, or delete the line for the default %s", remedy, e.byDefault)
+	return fmt.Sprintf("%s, or delete the line for the default %s", remedy, byDefault)
 }
 
 // scalars returns the list of texts of a key. ok is false if there is no value; a missing required

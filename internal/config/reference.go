@@ -43,6 +43,7 @@ func Reference() string {
 	for _, e := range entries(schema()) {
 		writeSection(&b, e)
 	}
+	writeProfiles(&b)
 	writeOtherNames(&b)
 	b.WriteString("## Conditions between keys\n\n")
 	for _, relation := range relations() {

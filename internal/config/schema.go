@@ -417,6 +417,7 @@ func chainFields() []field[Chain] {
 		value("chain_id", whole[uint64](1, 1<<63-1), "",
 			"The EIP-155 chain id. Every endpoint must report it.",
 			func(c *Chain) *uint64 { return &c.ChainID }).must(),
+		chainProfile(),
 		value("genesis", blockHash(), "",
 			"The hash of block 0, which every endpoint must report. If it is not set, the "+
 				"first endpoint's genesis hash is used. An endpoint that does not serve block 0 "+
