@@ -3,10 +3,11 @@
 //   - migrations/ makes the schema, step by step and forward only;
 //   - open/ holds reads, the intents of callers, leases and the registry;
 //   - fenced/ holds the writes to the ledger, each of which starts from the fence;
+//   - sink/ holds the cursors of sinks, with a fence of their own;
 //   - grants/ holds the privileges of the roles that work with the ledger;
 //   - foreign/ declares tables for sqlc that Fencepost does not own.
 //
-// sqlc turns open/ and fenced/ into code that only package store can reach. The migrations and
+// sqlc turns open/, fenced/ and sink/ into code that only package store can reach. The migrations and
 // grants are embedded here.
 package queries
 

@@ -84,6 +84,7 @@ type Server struct {
 	txs         *txService
 	submitters  *submitterService
 	status      *statusService
+	sinks       *sinkService
 	limiter     *limit.Limiter
 	connections *limit.Connections
 	authn       *auth.Authenticator
@@ -324,6 +325,7 @@ func (s *Server) makeServices(o Options) {
 		store: s.store, node: o.Node, version: o.Version, chains: o.ChainStatus,
 		balances: o.Balances, resolver: r,
 	}
+	s.sinks = &sinkService{store: s.store, log: s.log}
 }
 
 // register adds the services. None is healthy before Serve.
@@ -331,6 +333,7 @@ func (s *Server) register(to *grpc.Server) {
 	pb.RegisterTxServiceServer(to, s.txs)
 	pb.RegisterSubmitterServiceServer(to, s.submitters)
 	pb.RegisterStatusServiceServer(to, s.status)
+	pb.RegisterSinkServiceServer(to, s.sinks)
 	healthpb.RegisterHealthServer(to, s.health)
 	reflection.RegisterV1(to)
 	for _, name := range healthNames() {
@@ -388,6 +391,7 @@ func healthNames() []string {
 		pb.TxService_ServiceDesc.ServiceName,
 		pb.SubmitterService_ServiceDesc.ServiceName,
 		pb.StatusService_ServiceDesc.ServiceName,
+		pb.SinkService_ServiceDesc.ServiceName,
 	}
 }
 

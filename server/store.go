@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/store"
@@ -54,4 +55,21 @@ type Store interface {
 	Totals(ctx context.Context, names []string) (store.Totals, error)
 	// NodesWithLeases returns the live nodes.
 	NodesWithLeases(ctx context.Context) ([]store.NodeLeases, error)
+
+	SinkStore
+}
+
+// SinkStore is the part of the ledger about sinks that operators see and decide on.
+type SinkStore interface {
+	// SinkCursors returns all sinks by name, or the named one.
+	SinkCursors(ctx context.Context, name string) ([]txn.SinkCursor, error)
+	CountParked(ctx context.Context, name string) (parked, dead int64, err error)
+	ListParked(ctx context.Context, filter store.ParkedFilter) ([]txn.SinkParked, error)
+	SetSinkStatus(ctx context.Context, d store.SinkDecision, status txn.SinkStatus) error
+	ReplaySink(ctx context.Context, d store.SinkDecision, at store.Position) error
+	// PositionFrom returns a position before all events since a time.
+	PositionFrom(ctx context.Context, at time.Time) (store.Position, error)
+	// RetryParked makes a transaction due, or all dead ones for the zero id.
+	RetryParked(ctx context.Context, sink string, id txn.TxID) (int64, error)
+	SkipParked(ctx context.Context, sink string, id txn.TxID, seq int64) error
 }

@@ -70,11 +70,16 @@ type MoveReport struct {
 func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 	var report RecoverReport
 	err := s.onStopped(ctx, "recover the ledger", func(tx pgx.Tx) (err error) {
+		if err = parkUndelivered(ctx, tx); err != nil {
+			return err
+		}
 		if report, err = recoverAll(ctx, db.New(tx)); err != nil {
 			return err
 		}
-		_, err = adopt(ctx, tx, true)
-		return err
+		if _, err = adopt(ctx, tx, true); err != nil {
+			return err
+		}
+		return restartSinks(ctx, tx)
 	})
 	if err != nil {
 		return RecoverReport{}, err
@@ -89,11 +94,16 @@ func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 func (s *Store) Move(ctx context.Context) (MoveReport, error) {
 	var report MoveReport
 	err := s.onStopped(ctx, "move the ledger", func(tx pgx.Tx) (err error) {
+		if err = parkUndelivered(ctx, tx); err != nil {
+			return err
+		}
 		if report.FeedEpoch, err = db.New(tx).RaiseFeedEpoch(ctx); err != nil {
 			return err
 		}
-		report.Events, err = adopt(ctx, tx, false)
-		return err
+		if report.Events, err = adopt(ctx, tx, false); err != nil {
+			return err
+		}
+		return restartSinks(ctx, tx)
 	})
 	if err != nil {
 		return MoveReport{}, err

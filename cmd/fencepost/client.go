@@ -142,6 +142,7 @@ type client struct {
 	dial    []grpc.DialOption // of conn
 	txs     pb.TxServiceClient
 	subs    pb.SubmitterServiceClient
+	sinks   pb.SinkServiceClient
 }
 
 // connect prepares a connection. It is not dialled before the first call.
@@ -190,6 +191,7 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 		options,
 		pb.NewTxServiceClient(conn),
 		pb.NewSubmitterServiceClient(conn),
+		pb.NewSinkServiceClient(conn),
 	}, nil
 }
 

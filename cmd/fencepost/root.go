@@ -48,6 +48,7 @@ func (p *program) audiences() []audience {
 			"Operate:",
 			[]*cobra.Command{
 				p.submitterCommand(),
+				p.sinkCommand(),
 				p.auditCommand(),
 				p.explainCommand(),
 				p.recoverCommand(),

@@ -43,6 +43,7 @@ type Config struct {
 	Chains     []Chain
 	Signers    []Signer
 	Submitters []Submitter
+	Sinks      []Sink
 	Insecure   bool // accepts the risks that a node refuses otherwise
 
 	Settings []Setting // every key with its effective value, in the order of the table

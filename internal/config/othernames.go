@@ -80,8 +80,14 @@ func otherNames() []otherName {
 		{"protect.lag_grace", []string{"chains.*.protect.lag_grace"}, ""},
 		{"finality.audit_depth", []string{"chains.*.finality.audit_depth"}, ""},
 
-		{"events.mode", nil, "Events are always recorded, and WatchTx delivers them; clients may " +
-			"also poll GetTx."},
+		{"events.mode", []string{"sinks.*.kind"}, "Events are always recorded; several modes may " +
+			"be used together."},
+		{"events.mode = poll", nil, "The default: without sinks, clients poll GetTx or use " +
+			"WatchTx."},
+		{"events.mode = log", []string{"sinks.*.kind"}, "kind: log."},
+		{"events.mode = mq_outbox", []string{"sinks.*.kind"}, "kind: kafka or nats. The events " +
+			"in the ledger are the outbox."},
+		{"events.mode = webhook", []string{"sinks.*.kind"}, "kind: webhook."},
 	}
 }
 

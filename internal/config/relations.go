@@ -109,6 +109,11 @@ func relations() []relation {
 			relateSignerTLS,
 		},
 		{
+			"A sink of kind webhook has sinks.*.webhook.url and sinks.*.webhook.secrets_file, " +
+				"and sinks.*.retry.min is at most sinks.*.retry.max.",
+			relateSinks,
+		},
+		{
 			"Unless insecure is true: grpc.listen is a loopback address or callers " +
 				"authenticate; grpc.allowed_origins has no \"*\" unless they do; database.url " +
 				"does not allow an unencrypted connection to another machine; and other users " +

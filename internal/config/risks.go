@@ -28,6 +28,7 @@ func (c *Config) Risks() (risks []Risk) {
 	risks = append(risks, c.databaseRisks()...)
 	risks = append(risks, c.endpointRisks()...)
 	risks = append(risks, c.signerRisks()...)
+	risks = append(risks, c.sinkRisks()...)
 	return append(risks, c.fileRisks()...)
 }
 

@@ -153,6 +153,7 @@ func schema() []field[Config] {
 				"submitter add`.",
 			func(c *Config) *[]Submitter { return &c.Submitters },
 			submitterFields()...),
+		sinkSection(),
 		value("insecure", yesNo(), "false",
 			"Accepts settings that a node otherwise rejects: a listener without authentication "+
 				"on an address other than loopback, any origin without authentication, an "+

@@ -24,6 +24,7 @@ import (
 	"github.com/fencepost/fencepost/server"
 	"github.com/fencepost/fencepost/server/console"
 	"github.com/fencepost/fencepost/sign"
+	"github.com/fencepost/fencepost/sink"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -40,6 +41,7 @@ type Node struct {
 	chains   []*boundChain
 	engine   *engine.Engine
 	server   *server.Server
+	sinks    *sink.Runner
 	reloader *credentialReloader
 	reload   <-chan os.Signal // requests a reload of the credential files
 	listener net.Listener
@@ -107,7 +109,10 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.engine, err = n.newEngine(); err != nil {
 		return err
 	}
-	n.server, err = n.newServer(version)
+	if n.server, err = n.newServer(version); err != nil {
+		return err
+	}
+	n.sinks, err = n.newSinks()
 	return err
 }
 
@@ -145,6 +150,11 @@ func (n *Node) Run(ctx context.Context) error {
 			},
 		},
 		run.Service{Name: "server", Run: n.serve, Grace: 2 * n.cfg.GRPC.StopGrace},
+		run.Service{Name: "sinks", Grace: n.cfg.Lease.Duration,
+			Run: func(ctx context.Context) error {
+				n.sinks.Run(ctx)
+				return nil
+			}},
 	)
 	WarnOfRisks(n.cfg, n.log)
 	if n.cfg.Console.Enabled && !console.Built() {

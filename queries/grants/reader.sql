@@ -8,5 +8,6 @@ GRANT SELECT
     ON $schema.goose_db_version, $schema.ledger, $schema.chain, $schema.chain_pool_rules,
        $schema.nonce_gap, $schema.tx_event, $schema.tx_label,
        $schema.submitter, $schema.submitter_lease,
-       $schema.submitter_nonce_cursor, $schema.managed_tx, $schema.submitter_command, $schema.node
+       $schema.submitter_nonce_cursor, $schema.managed_tx, $schema.submitter_command, $schema.node,
+       $schema.sink_lease, $schema.sink_cursor, $schema.sink_parked
     TO $role;

@@ -129,6 +129,14 @@ var requirements = map[string]role{
 	pb.SubmitterService_ExitProtect_FullMethodName:       operator,
 	pb.SubmitterService_ResolveStuck_FullMethodName:      operator,
 	pb.SubmitterService_RegisterSubmitter_FullMethodName: operatorOfAll,
+	// A sink has the events of all submitters.
+	pb.SinkService_ListSinks_FullMethodName:        operatorOfAll,
+	pb.SinkService_ListUndelivered_FullMethodName:  operatorOfAll,
+	pb.SinkService_PauseSink_FullMethodName:        operatorOfAll,
+	pb.SinkService_ResumeSink_FullMethodName:       operatorOfAll,
+	pb.SinkService_RetryUndelivered_FullMethodName: operatorOfAll,
+	pb.SinkService_SkipUndelivered_FullMethodName:  operatorOfAll,
+	pb.SinkService_ReplaySink_FullMethodName:       operatorOfAll,
 }
 
 // MayCall rejects a method that requires another role. A method that is missing in the table is

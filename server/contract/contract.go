@@ -34,6 +34,9 @@ func Requests() []proto.Message {
 		&pb.ResolveStuckRequest{}, &pb.ListCommandsRequest{},
 		&pb.GetStatusRequest{}, &pb.ListNodesRequest{}, &pb.ListChainsRequest{},
 		&pb.ListBalancesRequest{},
+		&pb.ListSinksRequest{}, &pb.ListUndeliveredRequest{}, &pb.PauseSinkRequest{},
+		&pb.ResumeSinkRequest{}, &pb.RetryUndeliveredRequest{}, &pb.SkipUndeliveredRequest{},
+		&pb.ReplaySinkRequest{},
 	}
 }
 

@@ -49,7 +49,9 @@ func IsRead(full string) bool {
 		pb.StatusService_GetStatus_FullMethodName,
 		pb.StatusService_ListNodes_FullMethodName,
 		pb.StatusService_ListChains_FullMethodName,
-		pb.StatusService_ListBalances_FullMethodName:
+		pb.StatusService_ListBalances_FullMethodName,
+		pb.SinkService_ListSinks_FullMethodName,
+		pb.SinkService_ListUndelivered_FullMethodName:
 		return true
 	}
 	return false

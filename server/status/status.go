@@ -41,6 +41,10 @@ var mappings = []mapping{
 			"or the submitter and request_id it was created with", 0},
 	{store.ErrSubmitterNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_SUBMITTER_NOT_FOUND,
 		"not found; correct the name, or register it", 0},
+	{store.ErrSinkNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_SINK_NOT_FOUND,
+		"not found; correct the name, or add it to the node configuration", 0},
+	{store.ErrNotParked, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED,
+		"waits for no retry; list the undelivered events again", 0},
 	{store.ErrKeyReused, codes.AlreadyExists, pb.ErrorReason_ERROR_REASON_IDEMPOTENCY_KEY_REUSED,
 		"already used with a different payload or terms; resend the original " +
 			"to get its transaction, or use a new request_id", 0},

@@ -123,6 +123,42 @@ type PgStatActivity struct {
 	XactStart *time.Time
 }
 
+type SinkCursor struct {
+	Sink         string
+	Position     string
+	Revision     int64
+	Status       string
+	Reason       string
+	Operator     string
+	Restored     bool
+	Delivered    int64
+	EventAt      *time.Time
+	FencingToken int64
+	UpdatedAt    time.Time
+}
+
+type SinkLease struct {
+	Sink         string
+	OwnerNode    string
+	FencingToken int64
+	AcquiredAt   time.Time
+	ExpiresAt    time.Time
+	Lasts        pgtype.Interval
+}
+
+type SinkParked struct {
+	Sink         string
+	TxID         uuid.UUID
+	SubmitterID  int32
+	NextSeq      int64
+	LastSeq      int64
+	Attempts     int32
+	ParkedAt     time.Time
+	DueAt        *time.Time
+	Reason       string
+	FencingToken int64
+}
+
 type Submitter struct {
 	SubmitterID int32
 	Name        string

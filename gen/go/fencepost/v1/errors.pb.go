@@ -104,6 +104,9 @@ const (
 	// caller's weight or rate under callers in the configuration. Where no callers are configured,
 	// calls from one address are one caller.
 	ErrorReason_ERROR_REASON_CALLER_LIMITED ErrorReason = 23
+	// NOT_FOUND: no node has ever had a sink of this name. Correct the name, or add the sink to the
+	// configuration.
+	ErrorReason_ERROR_REASON_SINK_NOT_FOUND ErrorReason = 40
 )
 
 // Enum value maps for ErrorReason.
@@ -133,6 +136,7 @@ var (
 		21: "ERROR_REASON_BODY_LATE",
 		22: "ERROR_REASON_UNKNOWN_METHOD",
 		23: "ERROR_REASON_CALLER_LIMITED",
+		40: "ERROR_REASON_SINK_NOT_FOUND",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -159,6 +163,7 @@ var (
 		"ERROR_REASON_BODY_LATE":              21,
 		"ERROR_REASON_UNKNOWN_METHOD":         22,
 		"ERROR_REASON_CALLER_LIMITED":         23,
+		"ERROR_REASON_SINK_NOT_FOUND":         40,
 	}
 )
 
@@ -193,7 +198,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xb1\x06\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xd2\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -219,7 +224,8 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x1eERROR_REASON_PERMISSION_DENIED\x10\x14\x12\x1a\n" +
 	"\x16ERROR_REASON_BODY_LATE\x10\x15\x12\x1f\n" +
 	"\x1bERROR_REASON_UNKNOWN_METHOD\x10\x16\x12\x1f\n" +
-	"\x1bERROR_REASON_CALLER_LIMITED\x10\x17BT\n" +
+	"\x1bERROR_REASON_CALLER_LIMITED\x10\x17\x12\x1f\n" +
+	"\x1bERROR_REASON_SINK_NOT_FOUND\x10(BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

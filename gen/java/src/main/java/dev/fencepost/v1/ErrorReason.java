@@ -235,6 +235,15 @@ public enum ErrorReason
    * <code>ERROR_REASON_CALLER_LIMITED = 23;</code>
    */
   ERROR_REASON_CALLER_LIMITED(23),
+  /**
+   * <pre>
+   * NOT_FOUND: no node has ever had a sink of this name. Correct the name, or add the sink to the
+   * configuration.
+   * </pre>
+   *
+   * <code>ERROR_REASON_SINK_NOT_FOUND = 40;</code>
+   */
+  ERROR_REASON_SINK_NOT_FOUND(40),
   UNRECOGNIZED(-1),
   ;
 
@@ -466,6 +475,15 @@ public enum ErrorReason
    * <code>ERROR_REASON_CALLER_LIMITED = 23;</code>
    */
   public static final int ERROR_REASON_CALLER_LIMITED_VALUE = 23;
+  /**
+   * <pre>
+   * NOT_FOUND: no node has ever had a sink of this name. Correct the name, or add the sink to the
+   * configuration.
+   * </pre>
+   *
+   * <code>ERROR_REASON_SINK_NOT_FOUND = 40;</code>
+   */
+  public static final int ERROR_REASON_SINK_NOT_FOUND_VALUE = 40;
 
 
   public final int getNumber() {
@@ -516,6 +534,7 @@ public enum ErrorReason
       case 21: return ERROR_REASON_BODY_LATE;
       case 22: return ERROR_REASON_UNKNOWN_METHOD;
       case 23: return ERROR_REASON_CALLER_LIMITED;
+      case 40: return ERROR_REASON_SINK_NOT_FOUND;
       default: return null;
     }
   }

@@ -1,0 +1,231 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/server/feed"
+	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// sinkService implements SinkService.
+type sinkService struct {
+	pb.UnimplementedSinkServiceServer
+
+	store Store
+	log   *slog.Logger
+}
+
+func aboutSink(name string, err error) error {
+	return status.About(fmt.Sprintf("sink %q", name), err)
+}
+
+// ListSinks returns all sinks, or the named one.
+func (s *sinkService) ListSinks(ctx context.Context,
+	r *pb.ListSinksRequest) (*pb.ListSinksResponse, error) {
+	cursors, err := s.store.SinkCursors(ctx, r.GetSink())
+	if err != nil {
+		return nil, status.About("sinks", err)
+	}
+	if r.GetSink() != "" && len(cursors) == 0 {
+		return nil, aboutSink(r.GetSink(), store.ErrSinkNotFound)
+	}
+	response := &pb.ListSinksResponse{}
+	for _, c := range cursors {
+		if c.Parked, c.Dead, err = s.store.CountParked(ctx, c.Sink); err != nil {
+			return nil, status.About("sinks", err)
+		}
+		response.Sinks = append(response.Sinks, wireSink(c))
+	}
+	return response, nil
+}
+
+// sink returns one sink after a decision.
+func (s *sinkService) sink(ctx context.Context, name string) (*pb.Sink, error) {
+	all, err := s.ListSinks(ctx, &pb.ListSinksRequest{Sink: name})
+	if err != nil {
+		return nil, err
+	}
+	return all.GetSinks()[0], nil
+}
+
+// ListUndelivered pages through parked transactions by id.
+func (s *sinkService) ListUndelivered(ctx context.Context,
+	r *pb.ListUndeliveredRequest) (*pb.ListUndeliveredResponse, error) {
+	digest := filterDigest(&pb.ListUndeliveredRequest{Sink: r.GetSink(), DeadOnly: r.GetDeadOnly()})
+	last, err := parsePageToken(r.GetPageToken(), digest)
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(r.GetPageSize())
+	// One more row shows whether there is another page.
+	filter := store.ParkedFilter{Sink: r.GetSink(), DeadOnly: r.GetDeadOnly(), Limit: size + 1}
+	if last != nil {
+		if len(last) != len(filter.After) {
+			return nil, errPageToken()
+		}
+		filter.After = txn.TxID(last)
+	}
+	parked, err := s.store.ListParked(ctx, filter)
+	if err != nil {
+		return nil, aboutSink(r.GetSink(), err)
+	}
+	response := &pb.ListUndeliveredResponse{}
+	if len(parked) > size {
+		parked = parked[:size]
+		response.NextPageToken = pageToken(digest, parked[size-1].Tx[:])
+	}
+	for _, p := range parked {
+		response.Undelivered = append(response.Undelivered, wireParked(p))
+	}
+	return response, nil
+}
+
+// decide logs a decision about a sink with its caller.
+func (s *sinkService) decide(ctx context.Context, kind, sink, operator string) {
+	s.log.LogAttrs(ctx, slog.LevelInfo, "sink command accepted", slog.String("kind", kind),
+		slog.String("sink", sink), slog.String("operator", operator),
+		slog.String("caller", auth.RightsOf(ctx).Caller()))
+}
+
+func (s *sinkService) setStatus(ctx context.Context, d store.SinkDecision, kind string,
+	to txn.SinkStatus) (*pb.Sink, error) {
+	if err := s.store.SetSinkStatus(ctx, d, to); err != nil {
+		return nil, aboutSink(d.Sink, err)
+	}
+	s.decide(ctx, kind, d.Sink, d.Operator)
+	return s.sink(ctx, d.Sink)
+}
+
+// PauseSink stops deliveries.
+func (s *sinkService) PauseSink(ctx context.Context,
+	r *pb.PauseSinkRequest) (*pb.PauseSinkResponse, error) {
+	d := store.SinkDecision{Sink: r.GetSink(), Operator: r.GetOperator(), Reason: r.GetReason()}
+	sink, err := s.setStatus(ctx, d, "PAUSE", txn.SinkPaused)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.PauseSinkResponse{Sink: sink}, nil
+}
+
+// ResumeSink continues deliveries.
+func (s *sinkService) ResumeSink(ctx context.Context,
+	r *pb.ResumeSinkRequest) (*pb.ResumeSinkResponse, error) {
+	d := store.SinkDecision{Sink: r.GetSink(), Operator: r.GetOperator(), Reason: r.GetReason()}
+	sink, err := s.setStatus(ctx, d, "RESUME", txn.SinkActive)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.ResumeSinkResponse{Sink: sink}, nil
+}
+
+// RetryUndelivered retries a transaction, or all dead ones.
+func (s *sinkService) RetryUndelivered(ctx context.Context,
+	r *pb.RetryUndeliveredRequest) (*pb.RetryUndeliveredResponse, error) {
+	var id txn.TxID
+	if r.GetTxId() != "" {
+		var err error
+		if id, err = txn.ParseTxID(r.GetTxId()); err != nil {
+			return nil, status.AboutTx(r.GetTxId(), store.ErrTxNotFound)
+		}
+	}
+	n, err := s.store.RetryParked(ctx, r.GetSink(), id)
+	if err != nil {
+		return nil, aboutSink(r.GetSink(), err)
+	}
+	s.decide(ctx, "RETRY", r.GetSink(), "")
+	return &pb.RetryUndeliveredResponse{Retried: n}, nil
+}
+
+// SkipUndelivered gives up one event.
+func (s *sinkService) SkipUndelivered(ctx context.Context,
+	r *pb.SkipUndeliveredRequest) (*pb.SkipUndeliveredResponse, error) {
+	id, err := txn.ParseTxID(r.GetTxId())
+	if err != nil {
+		return nil, status.AboutTx(r.GetTxId(), store.ErrTxNotFound)
+	}
+	if err := s.store.SkipParked(ctx, r.GetSink(), id, int64(r.GetSeq())); err != nil {
+		return nil, aboutSink(r.GetSink(), err)
+	}
+	s.decide(ctx, "SKIP", r.GetSink(), "")
+	return &pb.SkipUndeliveredResponse{}, nil
+}
+
+// ReplaySink moves the position of a sink back.
+func (s *sinkService) ReplaySink(ctx context.Context,
+	r *pb.ReplaySinkRequest) (*pb.ReplaySinkResponse, error) {
+	at, err := s.replayFrom(ctx, r)
+	if err != nil {
+		return nil, aboutSink(r.GetSink(), err)
+	}
+	d := store.SinkDecision{Sink: r.GetSink(), Operator: r.GetOperator(), Reason: r.GetReason()}
+	if err := s.store.ReplaySink(ctx, d, at); err != nil {
+		return nil, aboutSink(r.GetSink(), err)
+	}
+	s.decide(ctx, "REPLAY", r.GetSink(), r.GetOperator())
+	sink, err := s.sink(ctx, r.GetSink())
+	if err != nil {
+		return nil, err
+	}
+	return &pb.ReplaySinkResponse{Sink: sink}, nil
+}
+
+func (s *sinkService) replayFrom(ctx context.Context,
+	r *pb.ReplaySinkRequest) (at store.Position, err error) {
+	if r.GetResumeToken() == "" {
+		if err := r.GetTime().CheckValid(); err != nil {
+			return at, status.InvalidField("time", "is not a valid time; correct it")
+		}
+		return s.store.PositionFrom(ctx, r.GetTime().AsTime())
+	}
+	token, err := feed.ParseToken(r.GetResumeToken(), feed.Target{})
+	if err != nil {
+		return at, err
+	}
+	head, err := s.store.Head(ctx)
+	if err != nil {
+		return at, err
+	}
+	if at = token.Position(); !head.Holds(at) {
+		return at, store.ErrTokenExpired
+	}
+	return at, nil
+}
+
+func wireSink(c txn.SinkCursor) *pb.Sink {
+	out := &pb.Sink{
+		Name: c.Sink, Status: pb.SinkStatus(pb.SinkStatus_value["SINK_STATUS_"+string(c.Status)]),
+		Reason: c.Reason, Operator: c.Operator, OwnerNode: c.Owner, FencingToken: int64(c.Token),
+		Delivered: c.Delivered, Parked: c.Parked, Dead: c.Dead, UpdateTime: wireTime(c.UpdatedAt),
+	}
+	if at, err := store.ParsePosition(c.Position); err == nil {
+		out.ResumeToken = feed.MultiToken(feed.Target{}, at)
+	}
+	if c.EventAt != nil {
+		out.EventTime = wireTime(*c.EventAt)
+	}
+	return out
+}
+
+func wireParked(p txn.SinkParked) *pb.Undelivered {
+	out := &pb.Undelivered{
+		TxId: p.Tx.String(), Seq: uint64(p.Next), LastSeq: uint64(p.Last),
+		Attempts: uint32(p.Attempts), Reason: p.Reason, Dead: p.DueAt == nil,
+		ParkTime: wireTime(p.ParkedAt),
+	}
+	if p.DueAt != nil {
+		out.RetryTime = wireTime(*p.DueAt)
+	}
+	return out
+}
+
+// EventMessage is an event as WatchTx sends it.
+func EventMessage(e *store.EventInfo) *pb.TxEvent { return wireEvent(e) }
+
+// Feed returns the feed of the node's events, which runs while the server serves.
+func (s *Server) Feed() *feed.Feed { return s.feed }

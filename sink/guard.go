@@ -1,0 +1,50 @@
+package sink
+
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+)
+
+var errPrivate = errors.New("the address is not public")
+
+// reserved are networks that are not public and that netip does not name.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),       // this network
+	netip.MustParsePrefix("100.64.0.0/10"),   // carrier-grade NAT
+	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
+	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
+	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
+	netip.MustParsePrefix("198.51.100.0/24"), // documentation
+	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
+	netip.MustParsePrefix("64:ff9b::/96"),    // NAT64: reaches any IPv4 address
+	netip.MustParsePrefix("64:ff9b:1::/48"),  // NAT64
+	netip.MustParsePrefix("2001:db8::/32"),   // documentation
+	netip.MustParsePrefix("2002::/16"),       // 6to4: reaches any IPv4 address
+	netip.MustParsePrefix("2001::/32"),       // Teredo
+	netip.MustParsePrefix("fec0::/10"),       // site-local
+}
+
+// refusePrivate is called with the address that is about to be dialled, after the name was
+// resolved: a name that resolves differently the next time cannot evade it.
+func refusePrivate(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !public(at.Addr()) {
+		return errPrivate
+	}
+	return nil
+}
+
+func public(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
+		return false
+	}
+	for _, p := range reserved {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,134 @@
+package sink
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// retryLoop retries parked transactions when they are due, until ctx ends or the lease is lost.
+func (w *worker) retryLoop(ctx context.Context) error {
+	for failures := 0; ctx.Err() == nil; {
+		n, err := w.retryDue(ctx)
+		switch {
+		case errors.Is(err, ErrLost), errors.Is(err, ErrChanged):
+			return err
+		case err != nil:
+			_ = clock.Sleep(ctx, w.o.Clock, txn.Backoff(failures))
+			failures++
+		case n < retriesAtOnce:
+			failures = 0
+			_ = clock.Sleep(ctx, w.o.Clock, retryInterval)
+		}
+	}
+	return nil
+}
+
+// retryDue retries some of the transactions that are due, and returns how many.
+func (w *worker) retryDue(ctx context.Context) (int, error) {
+	due, err := w.o.Ledger.DueParked(ctx, w.set.Name, retriesAtOnce)
+	if err != nil || len(due) == 0 {
+		return 0, err
+	}
+	retries := make([]txn.SinkRetry, len(due))
+	index := map[txn.TxID]int{}
+	var events []*Event
+	for i, p := range due {
+		retries[i] = txn.SinkRetry{SinkParked: p, NextSeq: p.Next}
+		index[p.Tx] = i
+		found, err := w.o.Ledger.EventsOfTx(ctx, p.Tx, p.Next, p.Last, eventsOfRetry)
+		if err != nil {
+			return 0, err
+		}
+		if len(found) == 0 { // a ledger that was restored may lack them
+			retries[i].NextSeq = p.Last + 1
+		}
+		events = append(events, found...)
+	}
+	if len(events) > 0 {
+		if _, err := w.complete(ctx, events); err != nil {
+			return 0, err
+		}
+	}
+	if gone, err := w.retryEvents(ctx, events, retries, index); err != nil {
+		return 0, err
+	} else if gone != "" {
+		if err := w.commit(ctx, txn.SinkProgress{Disable: gone}); err != nil {
+			return 0, err
+		}
+		return 0, ErrChanged
+	}
+	return len(due), w.commitRetries(ctx, retries)
+}
+
+// retryEvents delivers the wanted events, and records how far each transaction has come.
+func (w *worker) retryEvents(ctx context.Context, events []*Event, retries []txn.SinkRetry,
+	index map[txn.TxID]int) (gone string, err error) {
+	var wanted []*Event
+	for _, e := range events {
+		if w.set.Wants(e) {
+			wanted = append(wanted, e)
+		}
+	}
+	results := []Result{}
+	if len(wanted) > 0 {
+		results = w.sink.Deliver(ctx, wanted)
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+	}
+	at := 0
+	var delivered int64
+	for _, e := range events {
+		r := &retries[index[e.Tx]]
+		result := Result{}
+		if w.set.Wants(e) {
+			result = resultOf(results, at)
+			at++
+		}
+		switch {
+		case r.Failed:
+		case result.Verdict == Done:
+			r.NextSeq = e.Seq + 1
+			delivered++
+		case result.Verdict == Gone:
+			return "receiver is gone: " + clip(result.Cause), nil
+		default:
+			w.failRetry(r, e, result)
+		}
+	}
+	w.metrics.add(ctx, w.metrics.delivered, w.set.Name, delivered)
+	w.metrics.add(ctx, w.metrics.retried, w.set.Name, int64(len(wanted)))
+	return "", nil
+}
+
+func (w *worker) failRetry(r *txn.SinkRetry, e *Event, result Result) {
+	attempts := r.Attempts
+	if e.Seq != r.Next {
+		attempts = 0
+	}
+	r.Failed, r.Reason = true, clip(result.Cause)
+	r.NextSeq = e.Seq
+	r.Delay = max(result.After, w.backoff(attempts))
+	if result.Verdict == Refused {
+		r.Delay = -1
+	}
+}
+
+// commitRetries records retries. Their outcome is written once; if it is unknown, they are retried.
+func (w *worker) commitRetries(ctx context.Context, retries []txn.SinkRetry) error {
+	w.commits.Lock()
+	defer w.commits.Unlock()
+	dead, err := w.o.Ledger.CommitSinkRetries(ctx, w.lease, retries, w.set.RetryFor)
+	if err != nil {
+		return err
+	}
+	if dead > 0 {
+		w.log.Error("transactions are dead: their events are not retried any more",
+			"transactions", dead)
+	}
+	w.metrics.add(ctx, w.metrics.dead, w.set.Name, dead)
+	return nil
+}
