@@ -7,8 +7,8 @@
 //   - grants/ holds the privileges of the roles that work with the ledger;
 //   - foreign/ declares tables for sqlc that Fencepost does not own.
 //
-// sqlc turns open/, fenced/ and sink/ into code that only package store can reach. The migrations and
-// grants are embedded here.
+// sqlc turns open/, fenced/ and sink/ into code that only package store can reach. The migrations
+// and grants are embedded here.
 package queries
 
 import (

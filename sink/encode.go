@@ -86,14 +86,16 @@ func (c Encoder) Encode(e *Event) (Message, error) {
 			return m, fmt.Errorf("sink: encode event %s: %w", m.ID, err)
 		}
 		env.DataContentType = typeProtobuf
-		m.ContentType, m.Body, m.Attributes = typeProtobuf, body, env.attributes()
+		m.ContentType, m.Body = typeProtobuf, body
+		m.Attributes = env.attributes()
 		return m, nil
 	case Binary:
 		body, err := contentJSON(e.Content)
 		if err != nil {
 			return m, err
 		}
-		m.ContentType, m.Body, m.Attributes = typeJSON, body, env.attributes()
+		m.ContentType, m.Body = typeJSON, body
+		m.Attributes = env.attributes()
 		return m, nil
 	}
 	data, err := contentJSON(e.Content)

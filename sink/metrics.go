@@ -44,7 +44,8 @@ func newMetrics(provider metric.MeterProvider, r *Runner) (*metrics, error) {
 	held, err7 := meter.Int64ObservableGauge("fencepost.sink.owned",
 		metric.WithDescription("1 on the node that delivers for a sink"),
 		metric.WithUnit("{sink}"))
-	errs[4], errs[5], errs[6], errs[7] = err4, err5, err6, err7
+	errs[4], errs[5] = err4, err5
+	errs[6], errs[7] = err6, err7
 	_, errs[8] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		now := r.o.Clock.Now()
 		for _, w := range r.all() {

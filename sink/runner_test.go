@@ -100,9 +100,10 @@ func TestRunner_DatabaseRestarts_EveryEventDelivered(t *testing.T) {
 func TestRunner_Filter(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
-	states, labels, none := newReceiver(t), newReceiver(t), newReceiver(t)
-	byState, byLabel, bySubmitter := states.settings("states"), labels.settings("labels"),
-		none.settings("none")
+	states, labels := newReceiver(t), newReceiver(t)
+	none := newReceiver(t)
+	byState, byLabel := states.settings("states"), labels.settings("labels")
+	bySubmitter := none.settings("none")
 	byState.States = []txn.State{txn.Tracking}
 	byLabel.Labels = map[string]string{"n": "1"}
 	bySubmitter.Submitters = []string{"bob"}

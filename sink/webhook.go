@@ -68,7 +68,9 @@ func NewWebhook(o WebhookOptions) (*Webhook, error) {
 		ForceAttemptHTTP2:      true,
 	}
 	client := &http.Client{Transport: transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}
 	return &Webhook{o: o, client: client}, nil
 }

@@ -219,7 +219,7 @@ func (w *worker) take(ctx context.Context, p Page) error {
 		return err
 	}
 	if b.gone != "" {
-		w.log.Error("receiver wants no more events; sink disabled, resume it once that is mended",
+		w.log.Error("receiver is gone; sink disabled, resume it when it is back",
 			"cause", b.gone)
 		return ErrChanged
 	}

@@ -226,7 +226,8 @@ func TestSinkParked_LifeOfARow(t *testing.T) {
 	if len(all) != 1 || all[0].Next != 3 {
 		t.Fatalf("parked %+v", all)
 	}
-	r.SinkParked.Next, r.NextSeq, r.Failed = 3, 4, false
+	r.SinkParked.Next, r.NextSeq = 3, 4
+	r.Failed = false
 	retry(r, time.Hour)
 	if parked, _, err := s.CountParked(k.ctx, "hook"); err != nil || parked != 0 {
 		t.Fatalf("%d parked, %v", parked, err)

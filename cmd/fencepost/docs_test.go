@@ -123,7 +123,7 @@ func madeMetrics(t *testing.T) map[string]bool {
 	made := map[string]bool{}
 	instrument := regexp.MustCompile(`\b(\w*)\(\s*"(fencepost[._][a-z._]+)"`)
 	for _, text := range productSources(t, "audit", "chain", "internal/node", "engine", "server",
-		"sign", "store") {
+		"sign", "sink", "store") {
 		for _, match := range instrument.FindAllStringSubmatch(text, -1) {
 			name := strings.ReplaceAll(match[2], ".", "_")
 			kind := strings.TrimPrefix(strings.TrimPrefix(match[1], "Int64"), "Observable")
@@ -132,7 +132,7 @@ func madeMetrics(t *testing.T) map[string]bool {
 				made[name+"_total"] = true
 			case "gauge", "observablegauge", "updowncounter":
 				made[name] = true
-			case "float64histogram", "histogram", "float64gauge":
+			case "float64histogram", "histogram", "float64gauge", "float64observablegauge":
 				made[strings.TrimSuffix(name, "_seconds")+"_seconds"] = true
 			}
 		}

@@ -17,10 +17,11 @@ type Page struct {
 }
 
 // Follow passes all events after a position to take, in order, until ctx ends or take fails. The
-// zero position is the end of the feed, and take is first called with that place. take blocks while the follower is slow, as the client of a
-// stream does: that costs nothing but a read of the ledger once the ring is past it. Without events
-// take is called after each idle interval. The position must come from the ledger as it is now: it
-// is read again after a fail-over ([store.ErrTokenExpired]).
+// zero position is the end of the feed, and take is first called with that place. take blocks while
+// the follower is slow, as the client of a stream does: that costs nothing but a read of the ledger
+// once the ring is past it. Without events take is called after each idle interval. The position
+// must come from the ledger as it is now: it is read again after a fail-over
+// ([store.ErrTokenExpired]).
 func (f *Feed) Follow(ctx context.Context, at store.Position, idle time.Duration,
 	take func(Page) error) error {
 	s := &stream{feed: f, ctx: ctx, Request: Request{Heartbeat: idle}}
