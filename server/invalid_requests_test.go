@@ -73,6 +73,7 @@ func watchBad(change func(*pb.WatchTxRequest)) proto.Message {
 const (
 	createTx     = "TxService/CreateTx"
 	batchCreate  = "TxService/BatchCreateTx"
+	simulateTx   = "TxService/SimulateTx"
 	getTx        = "TxService/GetTx"
 	listTxs      = "TxService/ListTxs"
 	cancelTx     = "TxService/CancelTx"
@@ -605,6 +606,17 @@ func submitterRefusals() []refusal {
 			with(&pb.ListBalancesRequest{Submitters: []string{"alice"}}, 50), "50",
 			"ListBalancesRequest"),
 		bad("no submitter", listBalances, &pb.ListBalancesRequest{}, "submitters", "at least 1"),
+		unknown("unknown field", simulateTx, with(&pb.SimulateTxRequest{
+			Submitter: "alice", Payload: payload()}, 50), "50", "SimulateTxRequest"),
+		bad("no submitter", simulateTx, &pb.SimulateTxRequest{Payload: payload()}, "submitter",
+			"is missing"),
+		bad("no payload", simulateTx, &pb.SimulateTxRequest{Submitter: "alice"}, "payload",
+			"is missing"),
+		bad("recipient mistyped", simulateTx, &pb.SimulateTxRequest{Submitter: "alice",
+			Payload: &pb.Payload{To: mistyped}}, "payload.to", "checksum"),
+		bad("unknown speed", simulateTx, &pb.SimulateTxRequest{Submitter: "alice",
+			Payload: payload(), Terms: &pb.Terms{Speed: 9}}, "terms.speed", "defined enum"),
+		noSubmitter(simulateTx, &pb.SimulateTxRequest{Submitter: "nobody", Payload: payload()}),
 		noSubmitter(listBalances, &pb.ListBalancesRequest{Submitters: []string{"nobody"}}),
 		unknown("unknown field", getStatus, with(&pb.GetStatusRequest{}, 50), "50",
 			"GetStatusRequest"),

@@ -18,7 +18,7 @@ import (
 type Balances func(ctx context.Context, chain txn.ChainID,
 	of []txn.Address) ([]uint256.Int, error)
 
-// ErrUnknownChain is returned by Balances.
+// ErrUnknownChain is returned by Balances and Simulate.
 var ErrUnknownChain = errors.New("chain not configured")
 
 // ListBalances reads the balances of submitters, with one read per chain.

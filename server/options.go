@@ -63,6 +63,8 @@ type Options struct {
 	ChainStatus func() []ChainStatus
 	// Balances reads balances on a chain; nil: no chain is known.
 	Balances Balances
+	// Simulate simulates a transaction on a chain; nil: no chain is known.
+	Simulate Simulate
 
 	// Chains and Signers are the configured ones. A submitter with another one is rejected, since
 	// no node could work for it. Empty: all are accepted.
@@ -159,6 +161,9 @@ func (o *Options) complete() {
 	o.traced = o.TracerProvider != nil
 	if !o.traced {
 		o.TracerProvider = nooptrace.NewTracerProvider()
+	}
+	if o.Simulate == nil {
+		o.Simulate = noSimulation
 	}
 	if o.Balances == nil {
 		o.Balances = func(context.Context, txn.ChainID, []txn.Address) ([]uint256.Int, error) {

@@ -550,6 +550,7 @@ func TestTimeout_MethodsThatWait_Longer(t *testing.T) {
 		"ListCommands",
 		"CreateTx",
 		"BatchCreateTx",
+		"SimulateTx",
 		"GetTx",
 		"ListTxs",
 		"CancelTx",

@@ -79,6 +79,9 @@ func rows() []row {
 		byName(batchCreate, caller, "POST /api/v1/tx/batch", func(s string) proto.Message {
 			return &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{createFor(s)}}
 		}),
+		byName(simulateTx, caller, "POST /api/v1/tx/simulate", func(s string) proto.Message {
+			return &pb.SimulateTxRequest{Submitter: s, Payload: payload()}
+		}),
 		byTx(getTx, caller, "GET /api/v1/tx/TX", func(id string) proto.Message { return byID(id) }),
 		[]row{
 			{getTx, caller, "GET /api/v1/tx/by-request?submitter=NAME&request_id=REQUEST",

@@ -3,6 +3,7 @@ package server
 import (
 	"log/slog"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -22,6 +23,8 @@ type txService struct {
 	metrics      *metrics
 	check        func(request proto.Message) error // the rules of the contract
 	payloadBytes int                               // the most call data of a transaction
+	simulate     Simulate
+	simulations  *semaphore.Weighted // in progress
 }
 
 // statusService implements StatusService.

@@ -19,8 +19,8 @@ import (
 func (p *program) txCommand() *cobra.Command {
 	f := &clientFlags{}
 	c := p.group("tx", "Create, watch and manage transactions",
-		p.txCreateCommand(f), p.txGetCommand(f), p.txListCommand(f), p.txWatchCommand(f),
-		p.txSpeedUpCommand(f), p.txCancelCommand(f), p.txResolveCommand(f))
+		p.txCreateCommand(f), p.txSimulateCommand(f), p.txGetCommand(f), p.txListCommand(f),
+		p.txWatchCommand(f), p.txSpeedUpCommand(f), p.txCancelCommand(f), p.txResolveCommand(f))
 	f.add(c)
 	return c
 }
@@ -68,6 +68,18 @@ with 1 unless it was executed successfully.`,
 			args,
 		)
 	}
+	t.addPayload(c)
+	c.Flags().StringVar(&t.requestID, "request-id", "",
+		"idempotency key of the request (default: a new UUID)")
+	c.Flags().StringArrayVar(&t.labels, "label", nil, "label as key=value; repeatable")
+	t.termsFlags.add(c)
+	c.Flags().BoolVar(&t.watch, "watch", false, "print each step until the transaction is final")
+	c.Flags().BoolVar(&t.wait, "wait", false, "return when the transaction is final")
+	return c
+}
+
+// addPayload adds the flags for the submitter and the payload.
+func (t *createFlags) addPayload(c *cobra.Command) {
 	c.Flags().StringVar(&t.submitter, "submitter", "",
 		"sending account, by name or account id (required)")
 	c.Flags().StringVar(&t.to, "to", "",
@@ -76,13 +88,6 @@ with 1 unless it was executed successfully.`,
 		"amount in wei, or with a unit, like 0.1ether or 30gwei")
 	c.Flags().StringVar(&t.data, "data", "", "call data, as 0x and hex digits")
 	c.Flags().Uint64Var(&t.gasLimit, "gas-limit", 0, "gas limit; 0: estimate")
-	c.Flags().StringVar(&t.requestID, "request-id", "",
-		"idempotency key of the request (default: a new UUID)")
-	c.Flags().StringArrayVar(&t.labels, "label", nil, "label as key=value; repeatable")
-	t.termsFlags.add(c)
-	c.Flags().BoolVar(&t.watch, "watch", false, "print each step until the transaction is final")
-	c.Flags().BoolVar(&t.wait, "wait", false, "return when the transaction is final")
-	return c
 }
 
 // request builds the request. It rejects errors that do not need a node to be found.

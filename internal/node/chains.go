@@ -58,6 +58,18 @@ func (n *Node) balances(ctx context.Context, chain txn.ChainID,
 	return nil, server.ErrUnknownChain
 }
 
+// simulate simulates a draft for callers of the API.
+func (n *Node) simulate(ctx context.Context, chain txn.ChainID,
+	draft txn.Draft) (txn.Quote, txn.Outcome, error) {
+	for _, c := range n.chains {
+		if c.ID() == chain {
+			quote, outcome := c.Quote(ctx, draft)
+			return quote, outcome, nil
+		}
+	}
+	return txn.Quote{}, txn.Outcome{}, server.ErrUnknownChain
+}
+
 // operators serves the state of the chains beside the node's metrics and health.
 func (n *Node) operators(rest http.Handler) http.Handler {
 	mux := http.NewServeMux()

@@ -161,6 +161,7 @@ func (n *Node) newServer(version string) (*server.Server, error) {
 		Version:        version,
 		ChainStatus:    n.serverChains,
 		Balances:       n.balances,
+		Simulate:       n.simulate,
 		Signers:        n.book.Names(),
 		Console:        n.cfg.Console.Enabled,
 		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,

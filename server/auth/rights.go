@@ -110,6 +110,7 @@ const (
 var requirements = map[string]role{
 	pb.TxService_CreateTx_FullMethodName:                 anyCaller,
 	pb.TxService_BatchCreateTx_FullMethodName:            anyCaller,
+	pb.TxService_SimulateTx_FullMethodName:               anyCaller,
 	pb.TxService_GetTx_FullMethodName:                    anyCaller,
 	pb.TxService_ListTxs_FullMethodName:                  anyCaller,
 	pb.TxService_CancelTx_FullMethodName:                 anyCaller,

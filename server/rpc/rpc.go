@@ -41,7 +41,8 @@ func AwaitsOwner(full string) bool {
 // IsRead reports whether a call returns data and has no effect.
 func IsRead(full string) bool {
 	switch full {
-	case pb.TxService_GetTx_FullMethodName,
+	case pb.TxService_SimulateTx_FullMethodName,
+		pb.TxService_GetTx_FullMethodName,
 		pb.TxService_ListTxs_FullMethodName,
 		pb.SubmitterService_GetSubmitter_FullMethodName,
 		pb.SubmitterService_ListSubmitters_FullMethodName,

@@ -35,7 +35,7 @@ const (
 // SinkService manages the delivery of events to other systems. It is for operators of all
 // submitters. Sinks are defined in the configuration of the nodes.
 type SinkServiceClient interface {
-	// ListSinks returns all sinks by name, with their positions and what waits for a retry.
+	// ListSinks returns all sinks by name, with their positions and counts of parked transactions.
 	ListSinks(ctx context.Context, in *ListSinksRequest, opts ...grpc.CallOption) (*ListSinksResponse, error)
 	// ListUndelivered returns pages of the transactions whose events a sink could not deliver.
 	ListUndelivered(ctx context.Context, in *ListUndeliveredRequest, opts ...grpc.CallOption) (*ListUndeliveredResponse, error)
@@ -139,7 +139,7 @@ func (c *sinkServiceClient) ReplaySink(ctx context.Context, in *ReplaySinkReques
 // SinkService manages the delivery of events to other systems. It is for operators of all
 // submitters. Sinks are defined in the configuration of the nodes.
 type SinkServiceServer interface {
-	// ListSinks returns all sinks by name, with their positions and what waits for a retry.
+	// ListSinks returns all sinks by name, with their positions and counts of parked transactions.
 	ListSinks(context.Context, *ListSinksRequest) (*ListSinksResponse, error)
 	// ListUndelivered returns pages of the transactions whose events a sink could not deliver.
 	ListUndelivered(context.Context, *ListUndeliveredRequest) (*ListUndeliveredResponse, error)

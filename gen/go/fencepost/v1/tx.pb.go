@@ -1585,6 +1585,179 @@ func (x *CreateTxResponse) GetCreated() bool {
 	return false
 }
 
+type SimulateTxRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in CreateTx.
+	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// As in CreateTx.
+	Payload *Payload `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
+	// As in CreateTx. Times do not count.
+	Terms         *Terms `protobuf:"bytes,3,opt,name=terms,proto3" json:"terms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulateTxRequest) Reset() {
+	*x = SimulateTxRequest{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulateTxRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulateTxRequest) ProtoMessage() {}
+
+func (x *SimulateTxRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulateTxRequest.ProtoReflect.Descriptor instead.
+func (*SimulateTxRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *SimulateTxRequest) GetSubmitter() string {
+	if x != nil {
+		return x.Submitter
+	}
+	return ""
+}
+
+func (x *SimulateTxRequest) GetPayload() *Payload {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *SimulateTxRequest) GetTerms() *Terms {
+	if x != nil {
+		return x.Terms
+	}
+	return nil
+}
+
+type SimulateTxResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ACCEPTED: the transaction can be sent now. REVERTED and INVALID: it would fail without a nonce.
+	// INSUFFICIENT_FUNDS and FEE_CAP_BELOW_BASE_FEE: it would wait. Any other class: the result is
+	// unknown, because no endpoint could answer; try again.
+	OutcomeClass string `protobuf:"bytes,1,opt,name=outcome_class,json=outcomeClass,proto3" json:"outcome_class,omitempty"`
+	// Details, such as the reason of the revert; empty for ACCEPTED.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// Gas limit with which it would be signed. This and the fees are set for ACCEPTED only.
+	GasLimit uint64 `protobuf:"varint,3,opt,name=gas_limit,json=gasLimit,proto3" json:"gas_limit,omitempty"`
+	// Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
+	FeeCap string `protobuf:"bytes,4,opt,name=fee_cap,json=feeCap,proto3" json:"fee_cap,omitempty"`
+	// Maximum priority fee per gas, in wei, decimal.
+	Tip string `protobuf:"bytes,5,opt,name=tip,proto3" json:"tip,omitempty"`
+	// The most that a rollup charges beside gas, in wei, decimal; 0 on other chains.
+	L1Fee string `protobuf:"bytes,6,opt,name=l1_fee,json=l1Fee,proto3" json:"l1_fee,omitempty"`
+	// The most that the transaction can take from the account, value included, in wei, decimal.
+	MaxCost string `protobuf:"bytes,7,opt,name=max_cost,json=maxCost,proto3" json:"max_cost,omitempty"`
+	// For INSUFFICIENT_FUNDS: the least that the account lacks, in wei, decimal; empty if unknown.
+	MissingFunds  string `protobuf:"bytes,8,opt,name=missing_funds,json=missingFunds,proto3" json:"missing_funds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulateTxResponse) Reset() {
+	*x = SimulateTxResponse{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulateTxResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulateTxResponse) ProtoMessage() {}
+
+func (x *SimulateTxResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulateTxResponse.ProtoReflect.Descriptor instead.
+func (*SimulateTxResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SimulateTxResponse) GetOutcomeClass() string {
+	if x != nil {
+		return x.OutcomeClass
+	}
+	return ""
+}
+
+func (x *SimulateTxResponse) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *SimulateTxResponse) GetGasLimit() uint64 {
+	if x != nil {
+		return x.GasLimit
+	}
+	return 0
+}
+
+func (x *SimulateTxResponse) GetFeeCap() string {
+	if x != nil {
+		return x.FeeCap
+	}
+	return ""
+}
+
+func (x *SimulateTxResponse) GetTip() string {
+	if x != nil {
+		return x.Tip
+	}
+	return ""
+}
+
+func (x *SimulateTxResponse) GetL1Fee() string {
+	if x != nil {
+		return x.L1Fee
+	}
+	return ""
+}
+
+func (x *SimulateTxResponse) GetMaxCost() string {
+	if x != nil {
+		return x.MaxCost
+	}
+	return ""
+}
+
+func (x *SimulateTxResponse) GetMissingFunds() string {
+	if x != nil {
+		return x.MissingFunds
+	}
+	return ""
+}
+
 type BatchCreateTxRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Independent of each other: an error is reported in the result of its request.
@@ -1595,7 +1768,7 @@ type BatchCreateTxRequest struct {
 
 func (x *BatchCreateTxRequest) Reset() {
 	*x = BatchCreateTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1780,7 @@ func (x *BatchCreateTxRequest) String() string {
 func (*BatchCreateTxRequest) ProtoMessage() {}
 
 func (x *BatchCreateTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1793,7 @@ func (x *BatchCreateTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateTxRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{10}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *BatchCreateTxRequest) GetRequests() []*CreateTxRequest {
@@ -1640,7 +1813,7 @@ type BatchCreateTxResponse struct {
 
 func (x *BatchCreateTxResponse) Reset() {
 	*x = BatchCreateTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1652,7 +1825,7 @@ func (x *BatchCreateTxResponse) String() string {
 func (*BatchCreateTxResponse) ProtoMessage() {}
 
 func (x *BatchCreateTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1665,7 +1838,7 @@ func (x *BatchCreateTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateTxResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{11}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BatchCreateTxResponse) GetResults() []*BatchCreateTxResult {
@@ -1691,7 +1864,7 @@ type BatchCreateTxResult struct {
 
 func (x *BatchCreateTxResult) Reset() {
 	*x = BatchCreateTxResult{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1703,7 +1876,7 @@ func (x *BatchCreateTxResult) String() string {
 func (*BatchCreateTxResult) ProtoMessage() {}
 
 func (x *BatchCreateTxResult) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1716,7 +1889,7 @@ func (x *BatchCreateTxResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateTxResult.ProtoReflect.Descriptor instead.
 func (*BatchCreateTxResult) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{12}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BatchCreateTxResult) GetResult() isBatchCreateTxResult_Result {
@@ -1779,7 +1952,7 @@ type RequestKey struct {
 
 func (x *RequestKey) Reset() {
 	*x = RequestKey{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +1964,7 @@ func (x *RequestKey) String() string {
 func (*RequestKey) ProtoMessage() {}
 
 func (x *RequestKey) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +1977,7 @@ func (x *RequestKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestKey.ProtoReflect.Descriptor instead.
 func (*RequestKey) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{13}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RequestKey) GetSubmitter() string {
@@ -1836,7 +2009,7 @@ type GetTxRequest struct {
 
 func (x *GetTxRequest) Reset() {
 	*x = GetTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +2021,7 @@ func (x *GetTxRequest) String() string {
 func (*GetTxRequest) ProtoMessage() {}
 
 func (x *GetTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +2034,7 @@ func (x *GetTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTxRequest.ProtoReflect.Descriptor instead.
 func (*GetTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{14}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetTxRequest) GetKey() isGetTxRequest_Key {
@@ -1939,7 +2112,7 @@ type GetTxResponse struct {
 
 func (x *GetTxResponse) Reset() {
 	*x = GetTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +2124,7 @@ func (x *GetTxResponse) String() string {
 func (*GetTxResponse) ProtoMessage() {}
 
 func (x *GetTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,7 +2137,7 @@ func (x *GetTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTxResponse.ProtoReflect.Descriptor instead.
 func (*GetTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{15}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetTxResponse) GetTx() *Tx {
@@ -1997,7 +2170,7 @@ type ListTxsRequest struct {
 
 func (x *ListTxsRequest) Reset() {
 	*x = ListTxsRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2182,7 @@ func (x *ListTxsRequest) String() string {
 func (*ListTxsRequest) ProtoMessage() {}
 
 func (x *ListTxsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2195,7 @@ func (x *ListTxsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTxsRequest.ProtoReflect.Descriptor instead.
 func (*ListTxsRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{16}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListTxsRequest) GetSubmitter() string {
@@ -2092,7 +2265,7 @@ type ListTxsResponse struct {
 
 func (x *ListTxsResponse) Reset() {
 	*x = ListTxsResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2277,7 @@ func (x *ListTxsResponse) String() string {
 func (*ListTxsResponse) ProtoMessage() {}
 
 func (x *ListTxsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2117,7 +2290,7 @@ func (x *ListTxsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTxsResponse.ProtoReflect.Descriptor instead.
 func (*ListTxsResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{17}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListTxsResponse) GetTxs() []*Tx {
@@ -2148,7 +2321,7 @@ type CancelTxRequest struct {
 
 func (x *CancelTxRequest) Reset() {
 	*x = CancelTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2333,7 @@ func (x *CancelTxRequest) String() string {
 func (*CancelTxRequest) ProtoMessage() {}
 
 func (x *CancelTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2346,7 @@ func (x *CancelTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTxRequest.ProtoReflect.Descriptor instead.
 func (*CancelTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{18}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CancelTxRequest) GetTxId() string {
@@ -2207,7 +2380,7 @@ type CancelTxResponse struct {
 
 func (x *CancelTxResponse) Reset() {
 	*x = CancelTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +2392,7 @@ func (x *CancelTxResponse) String() string {
 func (*CancelTxResponse) ProtoMessage() {}
 
 func (x *CancelTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +2405,7 @@ func (x *CancelTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTxResponse.ProtoReflect.Descriptor instead.
 func (*CancelTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{19}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CancelTxResponse) GetOutcome() CancelOutcome {
@@ -2262,7 +2435,7 @@ type SpeedUpTxRequest struct {
 
 func (x *SpeedUpTxRequest) Reset() {
 	*x = SpeedUpTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2274,7 +2447,7 @@ func (x *SpeedUpTxRequest) String() string {
 func (*SpeedUpTxRequest) ProtoMessage() {}
 
 func (x *SpeedUpTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2287,7 +2460,7 @@ func (x *SpeedUpTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeedUpTxRequest.ProtoReflect.Descriptor instead.
 func (*SpeedUpTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{20}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SpeedUpTxRequest) GetTxId() string {
@@ -2320,7 +2493,7 @@ type SpeedUpTxResponse struct {
 
 func (x *SpeedUpTxResponse) Reset() {
 	*x = SpeedUpTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2505,7 @@ func (x *SpeedUpTxResponse) String() string {
 func (*SpeedUpTxResponse) ProtoMessage() {}
 
 func (x *SpeedUpTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2518,7 @@ func (x *SpeedUpTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeedUpTxResponse.ProtoReflect.Descriptor instead.
 func (*SpeedUpTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{21}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SpeedUpTxResponse) GetTx() *Tx {
@@ -2364,7 +2537,7 @@ type AllTxs struct {
 
 func (x *AllTxs) Reset() {
 	*x = AllTxs{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2376,7 +2549,7 @@ func (x *AllTxs) String() string {
 func (*AllTxs) ProtoMessage() {}
 
 func (x *AllTxs) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2389,7 +2562,7 @@ func (x *AllTxs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllTxs.ProtoReflect.Descriptor instead.
 func (*AllTxs) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{22}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{24}
 }
 
 type WatchTxRequest struct {
@@ -2426,7 +2599,7 @@ type WatchTxRequest struct {
 
 func (x *WatchTxRequest) Reset() {
 	*x = WatchTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[23]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2438,7 +2611,7 @@ func (x *WatchTxRequest) String() string {
 func (*WatchTxRequest) ProtoMessage() {}
 
 func (x *WatchTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[23]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2451,7 +2624,7 @@ func (x *WatchTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTxRequest.ProtoReflect.Descriptor instead.
 func (*WatchTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{23}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WatchTxRequest) GetTarget() isWatchTxRequest_Target {
@@ -2595,7 +2768,7 @@ type TxIds struct {
 
 func (x *TxIds) Reset() {
 	*x = TxIds{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2607,7 +2780,7 @@ func (x *TxIds) String() string {
 func (*TxIds) ProtoMessage() {}
 
 func (x *TxIds) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2620,7 +2793,7 @@ func (x *TxIds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxIds.ProtoReflect.Descriptor instead.
 func (*TxIds) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{24}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TxIds) GetTxIds() []string {
@@ -2642,7 +2815,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2654,7 +2827,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2667,7 +2840,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{25}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Heartbeat) GetTime() *timestamppb.Timestamp {
@@ -2701,7 +2874,7 @@ type WatchTxResponse struct {
 
 func (x *WatchTxResponse) Reset() {
 	*x = WatchTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +2886,7 @@ func (x *WatchTxResponse) String() string {
 func (*WatchTxResponse) ProtoMessage() {}
 
 func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +2899,7 @@ func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTxResponse.ProtoReflect.Descriptor instead.
 func (*WatchTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{26}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchTxResponse) GetMessage() isWatchTxResponse_Message {
@@ -2913,7 +3086,21 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"cancelLate\"N\n" +
 	"\x10CreateTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"c\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"\xa1\x01\n" +
+	"\x11SimulateTxRequest\x12(\n" +
+	"\tsubmitter\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x127\n" +
+	"\apayload\x18\x02 \x01(\v2\x15.fencepost.v1.PayloadB\x06\xbaH\x03\xc8\x01\x01R\apayload\x12)\n" +
+	"\x05terms\x18\x03 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\"\xf6\x01\n" +
+	"\x12SimulateTxResponse\x12#\n" +
+	"\routcome_class\x18\x01 \x01(\tR\foutcomeClass\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1f\n" +
+	"\tgas_limit\x18\x03 \x01(\x04B\x020\x01R\bgasLimit\x12\x17\n" +
+	"\afee_cap\x18\x04 \x01(\tR\x06feeCap\x12\x10\n" +
+	"\x03tip\x18\x05 \x01(\tR\x03tip\x12\x15\n" +
+	"\x06l1_fee\x18\x06 \x01(\tR\x05l1Fee\x12\x19\n" +
+	"\bmax_cost\x18\a \x01(\tR\amaxCost\x12#\n" +
+	"\rmissing_funds\x18\b \x01(\tR\fmissingFunds\"c\n" +
 	"\x14BatchCreateTxRequest\x12K\n" +
 	"\brequests\x18\x01 \x03(\v2\x1d.fencepost.v1.CreateTxRequestB\x10\xbaH\r\x92\x01\n" +
 	"\b\x01\x10\xe8\a\"\x03\xd8\x01\x03R\brequests\"T\n" +
@@ -3048,11 +3235,13 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x1aCANCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_CANCELLED\x10\x01\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_REQUESTED\x10\x02\x12 \n" +
-	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\xa3\a\n" +
+	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\x94\b\n" +
 	"\tTxService\x12`\n" +
 	"\bCreateTx\x12\x1d.fencepost.v1.CreateTxRequest\x1a\x1e.fencepost.v1.CreateTxResponse\"\x15\x82\xd3\xe4\x93\x02\x0f:\x01*\"\n" +
 	"/api/v1/tx\x12u\n" +
-	"\rBatchCreateTx\x12\".fencepost.v1.BatchCreateTxRequest\x1a#.fencepost.v1.BatchCreateTxResponse\"\x1b\x82\xd3\xe4\x93\x02\x15:\x01*\"\x10/api/v1/tx/batch\x12\x92\x01\n" +
+	"\rBatchCreateTx\x12\".fencepost.v1.BatchCreateTxRequest\x1a#.fencepost.v1.BatchCreateTxResponse\"\x1b\x82\xd3\xe4\x93\x02\x15:\x01*\"\x10/api/v1/tx/batch\x12o\n" +
+	"\n" +
+	"SimulateTx\x12\x1f.fencepost.v1.SimulateTxRequest\x1a .fencepost.v1.SimulateTxResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/api/v1/tx/simulate\x12\x92\x01\n" +
 	"\x05GetTx\x12\x1a.fencepost.v1.GetTxRequest\x1a\x1b.fencepost.v1.GetTxResponse\"P\x82\xd3\xe4\x93\x02JZ\x17\x12\x15/api/v1/tx/by-requestZ\x1b\x12\x19/api/v1/tx/by-hash/{hash}\x12\x12/api/v1/tx/{tx_id}\x12Z\n" +
 	"\aListTxs\x12\x1c.fencepost.v1.ListTxsRequest\x1a\x1d.fencepost.v1.ListTxsResponse\"\x12\x82\xd3\xe4\x93\x02\f\x12\n" +
 	"/api/v1/tx\x12o\n" +
@@ -3074,7 +3263,7 @@ func file_fencepost_v1_tx_proto_rawDescGZIP() []byte {
 }
 
 var file_fencepost_v1_tx_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_fencepost_v1_tx_proto_goTypes = []any{
 	(TxState)(0),                  // 0: fencepost.v1.TxState
 	(TxSubState)(0),               // 1: fencepost.v1.TxSubState
@@ -3093,101 +3282,107 @@ var file_fencepost_v1_tx_proto_goTypes = []any{
 	(*CreateTxRequest)(nil),       // 14: fencepost.v1.CreateTxRequest
 	(*Terms)(nil),                 // 15: fencepost.v1.Terms
 	(*CreateTxResponse)(nil),      // 16: fencepost.v1.CreateTxResponse
-	(*BatchCreateTxRequest)(nil),  // 17: fencepost.v1.BatchCreateTxRequest
-	(*BatchCreateTxResponse)(nil), // 18: fencepost.v1.BatchCreateTxResponse
-	(*BatchCreateTxResult)(nil),   // 19: fencepost.v1.BatchCreateTxResult
-	(*RequestKey)(nil),            // 20: fencepost.v1.RequestKey
-	(*GetTxRequest)(nil),          // 21: fencepost.v1.GetTxRequest
-	(*GetTxResponse)(nil),         // 22: fencepost.v1.GetTxResponse
-	(*ListTxsRequest)(nil),        // 23: fencepost.v1.ListTxsRequest
-	(*ListTxsResponse)(nil),       // 24: fencepost.v1.ListTxsResponse
-	(*CancelTxRequest)(nil),       // 25: fencepost.v1.CancelTxRequest
-	(*CancelTxResponse)(nil),      // 26: fencepost.v1.CancelTxResponse
-	(*SpeedUpTxRequest)(nil),      // 27: fencepost.v1.SpeedUpTxRequest
-	(*SpeedUpTxResponse)(nil),     // 28: fencepost.v1.SpeedUpTxResponse
-	(*AllTxs)(nil),                // 29: fencepost.v1.AllTxs
-	(*WatchTxRequest)(nil),        // 30: fencepost.v1.WatchTxRequest
-	(*TxIds)(nil),                 // 31: fencepost.v1.TxIds
-	(*Heartbeat)(nil),             // 32: fencepost.v1.Heartbeat
-	(*WatchTxResponse)(nil),       // 33: fencepost.v1.WatchTxResponse
-	nil,                           // 34: fencepost.v1.Tx.LabelsEntry
-	nil,                           // 35: fencepost.v1.CreateTxRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 36: google.protobuf.Timestamp
-	(*status.Status)(nil),         // 37: google.rpc.Status
-	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
+	(*SimulateTxRequest)(nil),     // 17: fencepost.v1.SimulateTxRequest
+	(*SimulateTxResponse)(nil),    // 18: fencepost.v1.SimulateTxResponse
+	(*BatchCreateTxRequest)(nil),  // 19: fencepost.v1.BatchCreateTxRequest
+	(*BatchCreateTxResponse)(nil), // 20: fencepost.v1.BatchCreateTxResponse
+	(*BatchCreateTxResult)(nil),   // 21: fencepost.v1.BatchCreateTxResult
+	(*RequestKey)(nil),            // 22: fencepost.v1.RequestKey
+	(*GetTxRequest)(nil),          // 23: fencepost.v1.GetTxRequest
+	(*GetTxResponse)(nil),         // 24: fencepost.v1.GetTxResponse
+	(*ListTxsRequest)(nil),        // 25: fencepost.v1.ListTxsRequest
+	(*ListTxsResponse)(nil),       // 26: fencepost.v1.ListTxsResponse
+	(*CancelTxRequest)(nil),       // 27: fencepost.v1.CancelTxRequest
+	(*CancelTxResponse)(nil),      // 28: fencepost.v1.CancelTxResponse
+	(*SpeedUpTxRequest)(nil),      // 29: fencepost.v1.SpeedUpTxRequest
+	(*SpeedUpTxResponse)(nil),     // 30: fencepost.v1.SpeedUpTxResponse
+	(*AllTxs)(nil),                // 31: fencepost.v1.AllTxs
+	(*WatchTxRequest)(nil),        // 32: fencepost.v1.WatchTxRequest
+	(*TxIds)(nil),                 // 33: fencepost.v1.TxIds
+	(*Heartbeat)(nil),             // 34: fencepost.v1.Heartbeat
+	(*WatchTxResponse)(nil),       // 35: fencepost.v1.WatchTxResponse
+	nil,                           // 36: fencepost.v1.Tx.LabelsEntry
+	nil,                           // 37: fencepost.v1.CreateTxRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
+	(*status.Status)(nil),         // 39: google.rpc.Status
+	(*durationpb.Duration)(nil),   // 40: google.protobuf.Duration
 }
 var file_fencepost_v1_tx_proto_depIdxs = []int32{
-	36, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
+	38, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
 	9,  // 1: fencepost.v1.OperatorDetails.attempts:type_name -> fencepost.v1.Attempt
-	36, // 2: fencepost.v1.OperatorDetails.last_submit_time:type_name -> google.protobuf.Timestamp
+	38, // 2: fencepost.v1.OperatorDetails.last_submit_time:type_name -> google.protobuf.Timestamp
 	0,  // 3: fencepost.v1.Tx.state:type_name -> fencepost.v1.TxState
 	1,  // 4: fencepost.v1.Tx.sub_state:type_name -> fencepost.v1.TxSubState
 	7,  // 5: fencepost.v1.Tx.payload:type_name -> fencepost.v1.Payload
 	8,  // 6: fencepost.v1.Tx.receipt:type_name -> fencepost.v1.Receipt
 	2,  // 7: fencepost.v1.Tx.executed:type_name -> fencepost.v1.Executed
-	36, // 8: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
-	36, // 9: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
-	36, // 10: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
+	38, // 8: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
+	38, // 9: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
+	38, // 10: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
 	10, // 11: fencepost.v1.Tx.operator:type_name -> fencepost.v1.OperatorDetails
 	15, // 12: fencepost.v1.Tx.terms:type_name -> fencepost.v1.Terms
 	12, // 13: fencepost.v1.Tx.confirmations:type_name -> fencepost.v1.BlockRef
-	34, // 14: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
+	36, // 14: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
 	3,  // 15: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
 	0,  // 16: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
 	1,  // 17: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
 	2,  // 18: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
 	8,  // 19: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
-	36, // 20: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
+	38, // 20: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
 	12, // 21: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
 	7,  // 22: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
 	15, // 23: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
-	35, // 24: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
+	37, // 24: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
 	5,  // 25: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
-	36, // 26: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
+	38, // 26: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
 	11, // 27: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
-	14, // 28: fencepost.v1.BatchCreateTxRequest.requests:type_name -> fencepost.v1.CreateTxRequest
-	19, // 29: fencepost.v1.BatchCreateTxResponse.results:type_name -> fencepost.v1.BatchCreateTxResult
-	11, // 30: fencepost.v1.BatchCreateTxResult.tx:type_name -> fencepost.v1.Tx
-	37, // 31: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
-	20, // 32: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
-	4,  // 33: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
-	11, // 34: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
-	0,  // 35: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
-	4,  // 36: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
-	36, // 37: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
-	36, // 38: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
-	11, // 39: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
-	6,  // 40: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
-	11, // 41: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
-	11, // 42: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
-	29, // 43: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
-	20, // 44: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
-	31, // 45: fencepost.v1.WatchTxRequest.txs:type_name -> fencepost.v1.TxIds
-	38, // 46: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
-	0,  // 47: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
-	36, // 48: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	13, // 49: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
-	11, // 50: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
-	32, // 51: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
-	14, // 52: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
-	17, // 53: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
-	21, // 54: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
-	23, // 55: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
-	25, // 56: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
-	27, // 57: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
-	30, // 58: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
-	16, // 59: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
-	18, // 60: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
-	22, // 61: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
-	24, // 62: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
-	26, // 63: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
-	28, // 64: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
-	33, // 65: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
-	59, // [59:66] is the sub-list for method output_type
-	52, // [52:59] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	7,  // 28: fencepost.v1.SimulateTxRequest.payload:type_name -> fencepost.v1.Payload
+	15, // 29: fencepost.v1.SimulateTxRequest.terms:type_name -> fencepost.v1.Terms
+	14, // 30: fencepost.v1.BatchCreateTxRequest.requests:type_name -> fencepost.v1.CreateTxRequest
+	21, // 31: fencepost.v1.BatchCreateTxResponse.results:type_name -> fencepost.v1.BatchCreateTxResult
+	11, // 32: fencepost.v1.BatchCreateTxResult.tx:type_name -> fencepost.v1.Tx
+	39, // 33: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
+	22, // 34: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
+	4,  // 35: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
+	11, // 36: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
+	0,  // 37: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
+	4,  // 38: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
+	38, // 39: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
+	38, // 40: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
+	11, // 41: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
+	6,  // 42: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
+	11, // 43: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
+	11, // 44: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
+	31, // 45: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
+	22, // 46: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
+	33, // 47: fencepost.v1.WatchTxRequest.txs:type_name -> fencepost.v1.TxIds
+	40, // 48: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
+	0,  // 49: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
+	38, // 50: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	13, // 51: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
+	11, // 52: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
+	34, // 53: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
+	14, // 54: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
+	19, // 55: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
+	17, // 56: fencepost.v1.TxService.SimulateTx:input_type -> fencepost.v1.SimulateTxRequest
+	23, // 57: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
+	25, // 58: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
+	27, // 59: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
+	29, // 60: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
+	32, // 61: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
+	16, // 62: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
+	20, // 63: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
+	18, // 64: fencepost.v1.TxService.SimulateTx:output_type -> fencepost.v1.SimulateTxResponse
+	24, // 65: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
+	26, // 66: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
+	28, // 67: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
+	30, // 68: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
+	35, // 69: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
+	62, // [62:70] is the sub-list for method output_type
+	54, // [54:62] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_tx_proto_init() }
@@ -3197,23 +3392,23 @@ func file_fencepost_v1_tx_proto_init() {
 	}
 	file_fencepost_v1_tx_proto_msgTypes[1].OneofWrappers = []any{}
 	file_fencepost_v1_tx_proto_msgTypes[3].OneofWrappers = []any{}
-	file_fencepost_v1_tx_proto_msgTypes[12].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[14].OneofWrappers = []any{
 		(*BatchCreateTxResult_Tx)(nil),
 		(*BatchCreateTxResult_Error)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[14].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[16].OneofWrappers = []any{
 		(*GetTxRequest_TxId)(nil),
 		(*GetTxRequest_Request)(nil),
 		(*GetTxRequest_Hash)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[23].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[25].OneofWrappers = []any{
 		(*WatchTxRequest_TxId)(nil),
 		(*WatchTxRequest_Submitter)(nil),
 		(*WatchTxRequest_All)(nil),
 		(*WatchTxRequest_Request)(nil),
 		(*WatchTxRequest_Txs)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[26].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[28].OneofWrappers = []any{
 		(*WatchTxResponse_Event)(nil),
 		(*WatchTxResponse_Snapshot)(nil),
 		(*WatchTxResponse_Heartbeat)(nil),
@@ -3224,7 +3419,7 @@ func file_fencepost_v1_tx_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_tx_proto_rawDesc), len(file_fencepost_v1_tx_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   29,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

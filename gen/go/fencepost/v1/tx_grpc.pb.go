@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	TxService_CreateTx_FullMethodName      = "/fencepost.v1.TxService/CreateTx"
 	TxService_BatchCreateTx_FullMethodName = "/fencepost.v1.TxService/BatchCreateTx"
+	TxService_SimulateTx_FullMethodName    = "/fencepost.v1.TxService/SimulateTx"
 	TxService_GetTx_FullMethodName         = "/fencepost.v1.TxService/GetTx"
 	TxService_ListTxs_FullMethodName       = "/fencepost.v1.TxService/ListTxs"
 	TxService_CancelTx_FullMethodName      = "/fencepost.v1.TxService/CancelTx"
@@ -52,6 +53,11 @@ type TxServiceClient interface {
 	// retry it automatically. After UNAVAILABLE, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call
 	// or of single results, retry the batch or those requests unchanged: nothing is sent twice.
 	BatchCreateTx(ctx context.Context, in *BatchCreateTxRequest, opts ...grpc.CallOption) (*BatchCreateTxResponse, error)
+	// SimulateTx simulates a transaction on the newest block, as its owner would before it takes a
+	// nonce, and returns its gas, fees and highest cost. It writes nothing, and uses the RPC
+	// endpoints of the node that serves the call. The result is a forecast: transactions that are in
+	// flight or queued before it may change it.
+	SimulateTx(ctx context.Context, in *SimulateTxRequest, opts ...grpc.CallOption) (*SimulateTxResponse, error)
 	// GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
 	// its attempts. Over HTTP the path for a key is by-request?submitter=NAME&request_id=KEY.
 	GetTx(ctx context.Context, in *GetTxRequest, opts ...grpc.CallOption) (*GetTxResponse, error)
@@ -101,6 +107,16 @@ func (c *txServiceClient) BatchCreateTx(ctx context.Context, in *BatchCreateTxRe
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(BatchCreateTxResponse)
 	err := c.cc.Invoke(ctx, TxService_BatchCreateTx_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *txServiceClient) SimulateTx(ctx context.Context, in *SimulateTxRequest, opts ...grpc.CallOption) (*SimulateTxResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SimulateTxResponse)
+	err := c.cc.Invoke(ctx, TxService_SimulateTx_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +206,11 @@ type TxServiceServer interface {
 	// retry it automatically. After UNAVAILABLE, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call
 	// or of single results, retry the batch or those requests unchanged: nothing is sent twice.
 	BatchCreateTx(context.Context, *BatchCreateTxRequest) (*BatchCreateTxResponse, error)
+	// SimulateTx simulates a transaction on the newest block, as its owner would before it takes a
+	// nonce, and returns its gas, fees and highest cost. It writes nothing, and uses the RPC
+	// endpoints of the node that serves the call. The result is a forecast: transactions that are in
+	// flight or queued before it may change it.
+	SimulateTx(context.Context, *SimulateTxRequest) (*SimulateTxResponse, error)
 	// GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
 	// its attempts. Over HTTP the path for a key is by-request?submitter=NAME&request_id=KEY.
 	GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error)
@@ -230,6 +251,9 @@ func (UnimplementedTxServiceServer) CreateTx(context.Context, *CreateTxRequest) 
 }
 func (UnimplementedTxServiceServer) BatchCreateTx(context.Context, *BatchCreateTxRequest) (*BatchCreateTxResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BatchCreateTx not implemented")
+}
+func (UnimplementedTxServiceServer) SimulateTx(context.Context, *SimulateTxRequest) (*SimulateTxResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SimulateTx not implemented")
 }
 func (UnimplementedTxServiceServer) GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTx not implemented")
@@ -299,6 +323,24 @@ func _TxService_BatchCreateTx_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(TxServiceServer).BatchCreateTx(ctx, req.(*BatchCreateTxRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _TxService_SimulateTx_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SimulateTxRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TxServiceServer).SimulateTx(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TxService_SimulateTx_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TxServiceServer).SimulateTx(ctx, req.(*SimulateTxRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -400,6 +442,10 @@ var TxService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "BatchCreateTx",
 			Handler:    _TxService_BatchCreateTx_Handler,
+		},
+		{
+			MethodName: "SimulateTx",
+			Handler:    _TxService_SimulateTx_Handler,
 		},
 		{
 			MethodName: "GetTx",

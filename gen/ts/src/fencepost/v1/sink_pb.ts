@@ -625,7 +625,7 @@ export const SinkStatusSchema: GenEnum<SinkStatus> = /*@__PURE__*/
  */
 export const SinkService: GenService<{
   /**
-   * ListSinks returns all sinks by name, with their positions and what waits for a retry.
+   * ListSinks returns all sinks by name, with their positions and counts of parked transactions.
    *
    * @generated from rpc fencepost.v1.SinkService.ListSinks
    */

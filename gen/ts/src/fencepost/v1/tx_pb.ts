@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fencepost/v1/tx.proto.
  */
 export const file_fencepost_v1_tx: GenFile = /*@__PURE__*/
-  fileDesc("ChVmZW5jZXBvc3QvdjEvdHgucHJvdG8SDGZlbmNlcG9zdC52MSJxCgdQYXlsb2FkEg8KAnRvGAEgASgJQgOAAQESEgoFdmFsdWUYAiABKAlCA4ABARIRCgRkYXRhGAMgASgMQgOAAQESFQoJZ2FzX2xpbWl0GAQgASgEQgIwAUoECA4QD0oECA8QEFIEZnJvbVIFbm9uY2UimAIKB1JlY2VpcHQSDwoHdHhfaGFzaBgBIAEoCRIYCgxibG9ja19udW1iZXIYAiABKARCAjABEhIKCmJsb2NrX2hhc2gYAyABKAkSDwoHc3VjY2VzcxgEIAEoCBIUCghnYXNfdXNlZBgFIAEoBEICMAESGwoTZWZmZWN0aXZlX2dhc19wcmljZRgGIAEoCRIMCgRraW5kGAcgASgJEhYKCWxvZ19jb3VudBgIIAEoDUgAiAEBEiQKE2N1bXVsYXRpdmVfZ2FzX3VzZWQYCSABKARCAjABSAGIAQESGAoQY29udHJhY3RfYWRkcmVzcxgKIAEoCUIMCgpfbG9nX2NvdW50QhYKFF9jdW11bGF0aXZlX2dhc191c2VkIqIBCgdBdHRlbXB0EhIKCmF0dGVtcHRfbm8YASABKA0SDAoEa2luZBgCIAEoCRIPCgd0eF9oYXNoGAMgASgJEhUKCWdhc19saW1pdBgEIAEoBEICMAESDwoHZmVlX2NhcBgFIAEoCRILCgN0aXAYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpoCCg9PcGVyYXRvckRldGFpbHMSFgoFbm9uY2UYASABKARCAjABSACIAQESFQoJcXVldWVfc2VxGAIgASgDQgIwARIZCg1mZW5jaW5nX3Rva2VuGAMgASgDQgIwARIXCg9zdWJtaXRfYXR0ZW1wdHMYBCABKA0SJwoIYXR0ZW1wdHMYBSADKAsyFS5mZW5jZXBvc3QudjEuQXR0ZW1wdBIYChBhY2NlcHRlZF9hdHRlbXB0GAYgASgNEhEKCWRpYWdub3NpcxgHIAEoCRIOCgZjYWxsZXIYCCABKAkSNAoQbGFzdF9zdWJtaXRfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCAoGX25vbmNlIvIFCgJUeBINCgV0eF9pZBgBIAEoCRIRCglzdWJtaXR0ZXIYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIkCgVzdGF0ZRgEIAEoDjIVLmZlbmNlcG9zdC52MS5UeFN0YXRlEisKCXN1Yl9zdGF0ZRgFIAEoDjIYLmZlbmNlcG9zdC52MS5UeFN1YlN0YXRlEhMKB3ZlcnNpb24YBiABKARCAjABEiYKB3BheWxvYWQYByABKAsyFS5mZW5jZXBvc3QudjEuUGF5bG9hZBIPCgd0eF9oYXNoGAggASgJEiYKB3JlY2VpcHQYCSABKAsyFS5mZW5jZXBvc3QudjEuUmVjZWlwdBIoCghleGVjdXRlZBgKIAEoDjIWLmZlbmNlcG9zdC52MS5FeGVjdXRlZBISCgpyZXRyeV9zYWZlGAsgASgIEg4KBnJlYXNvbhgMIAEoCRISCgpsYXN0X2Vycm9yGA0gASgJEhgKEGNhbmNlbF9yZXF1ZXN0ZWQYDiABKAgSLwoLY3JlYXRlX3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpmaW5hbF90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCghvcGVyYXRvchgSIAEoCzIdLmZlbmNlcG9zdC52MS5PcGVyYXRvckRldGFpbHMSIgoFdGVybXMYEyABKAsyEy5mZW5jZXBvc3QudjEuVGVybXMSLQoNY29uZmlybWF0aW9ucxgUIAMoCzIWLmZlbmNlcG9zdC52MS5CbG9ja1JlZhIsCgZsYWJlbHMYFSADKAsyHC5mZW5jZXBvc3QudjEuVHguTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIsCghCbG9ja1JlZhISCgZudW1iZXIYASABKARCAjABEgwKBGhhc2gYAiABKAkipwMKB1R4RXZlbnQSDQoFdHhfaWQYASABKAkSEQoJc3VibWl0dGVyGAIgASgJEg8KA3NlcRgDIAEoBEICMAESJwoEa2luZBgEIAEoDjIZLmZlbmNlcG9zdC52MS5UeEV2ZW50S2luZBIkCgVzdGF0ZRgFIAEoDjIVLmZlbmNlcG9zdC52MS5UeFN0YXRlEisKCXN1Yl9zdGF0ZRgGIAEoDjIYLmZlbmNlcG9zdC52MS5UeFN1YlN0YXRlEigKCGV4ZWN1dGVkGAcgASgOMhYuZmVuY2Vwb3N0LnYxLkV4ZWN1dGVkEg8KB3R4X2hhc2gYCCABKAkSJgoHcmVjZWlwdBgJIAEoCzIVLmZlbmNlcG9zdC52MS5SZWNlaXB0Eg4KBnJlYXNvbhgKIAEoCRIPCgdtZXNzYWdlGAsgASgJEigKBHRpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCG5ld19mb3JrGA0gASgIEi0KDWNvbmZpcm1hdGlvbnMYDiADKAsyFi5mZW5jZXBvc3QudjEuQmxvY2tSZWYi7gEKD0NyZWF0ZVR4UmVxdWVzdBIRCglzdWJtaXR0ZXIYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCRImCgdwYXlsb2FkGAMgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWQSIgoFdGVybXMYBCABKAsyEy5mZW5jZXBvc3QudjEuVGVybXMSOQoGbGFiZWxzGAUgAygLMikuZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVxdWVzdC5MYWJlbHNFbnRyeRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIoIBCgVUZXJtcxIkCgVzcGVlZBgBIAEoDjIVLmZlbmNlcG9zdC52MS5UeFNwZWVkEg8KB21heF9mZWUYAiABKAkSLQoJbm90X2FmdGVyGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtjYW5jZWxfbGF0ZRgEIAEoCCJBChBDcmVhdGVUeFJlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4Eg8KB2NyZWF0ZWQYAiABKAgiRwoUQmF0Y2hDcmVhdGVUeFJlcXVlc3QSLwoIcmVxdWVzdHMYASADKAsyHS5mZW5jZXBvc3QudjEuQ3JlYXRlVHhSZXF1ZXN0IksKFUJhdGNoQ3JlYXRlVHhSZXNwb25zZRIyCgdyZXN1bHRzGAEgAygLMiEuZmVuY2Vwb3N0LnYxLkJhdGNoQ3JlYXRlVHhSZXN1bHQidQoTQmF0Y2hDcmVhdGVUeFJlc3VsdBIeCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeEgAEiMKBWVycm9yGAIgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIABIPCgdjcmVhdGVkGAMgASgIQggKBnJlc3VsdCIzCgpSZXF1ZXN0S2V5EhEKCXN1Ym1pdHRlchgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJIocBCgxHZXRUeFJlcXVlc3QSDwoFdHhfaWQYASABKAlIABIrCgdyZXF1ZXN0GAIgASgLMhguZmVuY2Vwb3N0LnYxLlJlcXVlc3RLZXlIABIOCgRoYXNoGAQgASgJSAASIgoEdmlldxgDIAEoDjIULmZlbmNlcG9zdC52MS5UeFZpZXdCBQoDa2V5Ii0KDUdldFR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgiiwIKDkxpc3RUeHNSZXF1ZXN0EhEKCXN1Ym1pdHRlchgBIAEoCRIlCgZzdGF0ZXMYAiADKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIiCgR2aWV3GAUgASgOMhQuZmVuY2Vwb3N0LnYxLlR4VmlldxIOCgZsYWJlbHMYBiADKAkSMAoMY3JlYXRlZF9mcm9tGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5jcmVhdGVkX2JlZm9yZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiSQoPTGlzdFR4c1Jlc3BvbnNlEh0KA3R4cxgBIAMoCzIQLmZlbmNlcG9zdC52MS5UeBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiQgoPQ2FuY2VsVHhSZXF1ZXN0Eg0KBXR4X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIQCghvcGVyYXRvchgDIAEoCSJeChBDYW5jZWxUeFJlc3BvbnNlEiwKB291dGNvbWUYASABKA4yGy5mZW5jZXBvc3QudjEuQ2FuY2VsT3V0Y29tZRIcCgJ0eBgCIAEoCzIQLmZlbmNlcG9zdC52MS5UeCJDChBTcGVlZFVwVHhSZXF1ZXN0Eg0KBXR4X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIQCghvcGVyYXRvchgDIAEoCSIxChFTcGVlZFVwVHhSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCIICgZBbGxUeHMixgIKDldhdGNoVHhSZXF1ZXN0Eg8KBXR4X2lkGAEgASgJSAASEwoJc3VibWl0dGVyGAIgASgJSAASIwoDYWxsGAMgASgLMhQuZmVuY2Vwb3N0LnYxLkFsbFR4c0gAEisKB3JlcXVlc3QYByABKAsyGC5mZW5jZXBvc3QudjEuUmVxdWVzdEtleUgAEiIKA3R4cxgKIAEoCzITLmZlbmNlcG9zdC52MS5UeElkc0gAEhQKDHJlc3VtZV90b2tlbhgEIAEoCRITCgt1bnRpbF9maW5hbBgFIAEoCBIsCgloZWFydGJlYXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGbGFiZWxzGAggAygJEiUKBnN0YXRlcxgJIAMoDjIVLmZlbmNlcG9zdC52MS5UeFN0YXRlQggKBnRhcmdldCIXCgVUeElkcxIOCgZ0eF9pZHMYASADKAkiRQoJSGVhcnRiZWF0EigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmJlaGluZBgCIAEoCCKuAQoPV2F0Y2hUeFJlc3BvbnNlEiYKBWV2ZW50GAEgASgLMhUuZmVuY2Vwb3N0LnYxLlR4RXZlbnRIABIkCghzbmFwc2hvdBgCIAEoCzIQLmZlbmNlcG9zdC52MS5UeEgAEiwKCWhlYXJ0YmVhdBgDIAEoCzIXLmZlbmNlcG9zdC52MS5IZWFydGJlYXRIABIUCgxyZXN1bWVfdG9rZW4YBCABKAlCCQoHbWVzc2FnZSrGAQoHVHhTdGF0ZRIYChRUWF9TVEFURV9VTlNQRUNJRklFRBAAEhMKD1RYX1NUQVRFX1FVRVVFRBABEhYKElRYX1NUQVRFX0FMTE9DQVRFRBACEhUKEVRYX1NUQVRFX1RSQUNLSU5HEAMSEgoOVFhfU1RBVEVfU1RVQ0sQBBIWChJUWF9TVEFURV9DT05GSVJNRUQQBRIZChVUWF9TVEFURV9GQUlMRURfRklOQUwQBhIWChJUWF9TVEFURV9DQU5DRUxMRUQQByqYAQoKVHhTdWJTdGF0ZRIcChhUWF9TVUJfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRUWF9TVUJfU1RBVEVfUEVORElORxABEhkKFVRYX1NVQl9TVEFURV9JTkNMVURFRBACEhwKGFRYX1NVQl9TVEFURV9CQUNLSU5HX09GRhADEhkKFVRYX1NVQl9TVEFURV9VTkZVTkRFRBAEKngKCEV4ZWN1dGVkEhgKFEVYRUNVVEVEX1VOU1BFQ0lGSUVEEAASFAoQRVhFQ1VURURfVU5LTk9XThABEg8KC0VYRUNVVEVEX05PEAISFAoQRVhFQ1VURURfU1VDQ0VTUxADEhUKEUVYRUNVVEVEX1JFVkVSVEVEEAQq9gMKC1R4RXZlbnRLaW5kEh0KGVRYX0VWRU5UX0tJTkRfVU5TUEVDSUZJRUQQABIYChRUWF9FVkVOVF9LSU5EX1FVRVVFRBABEhsKF1RYX0VWRU5UX0tJTkRfQUxMT0NBVEVEEAISGwoXVFhfRVZFTlRfS0lORF9TVUJNSVRURUQQAxIdChlUWF9FVkVOVF9LSU5EX1JFU1VCTUlUVEVEEAQSGgoWVFhfRVZFTlRfS0lORF9JTkNMVURFRBAFEhkKFVRYX0VWRU5UX0tJTkRfUkVPUkdFRBAGEhsKF1RYX0VWRU5UX0tJTkRfQ09ORklSTUVEEAcSGAoUVFhfRVZFTlRfS0lORF9GQUlMRUQQCBIiCh5UWF9FVkVOVF9LSU5EX0NBTkNFTF9SRVFVRVNURUQQCRIbChdUWF9FVkVOVF9LSU5EX0NBTkNFTExFRBAKEhcKE1RYX0VWRU5UX0tJTkRfU1RVQ0sQCxIZChVUWF9FVkVOVF9LSU5EX1VOU1RVQ0sQDBIaChZUWF9FVkVOVF9LSU5EX1JFUVVFVUVEEA0SGQoVVFhfRVZFTlRfS0lORF9ERUxBWUVEEA4SGgoWVFhfRVZFTlRfS0lORF9SRVBMQUNFRBAPEh8KG1RYX0VWRU5UX0tJTkRfQ09ORklSTUFUSU9OUxAQKkoKBlR4VmlldxIXChNUWF9WSUVXX1VOU1BFQ0lGSUVEEAASEQoNVFhfVklFV19CQVNJQxABEhQKEFRYX1ZJRVdfT1BFUkFUT1IQAipgCgdUeFNwZWVkEhgKFFRYX1NQRUVEX1VOU1BFQ0lGSUVEEAASEQoNVFhfU1BFRURfU0xPVxABEhUKEVRYX1NQRUVEX1NUQU5EQVJEEAISEQoNVFhfU1BFRURfRkFTVBADKo0BCg1DYW5jZWxPdXRjb21lEh4KGkNBTkNFTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHAoYQ0FOQ0VMX09VVENPTUVfQ0FOQ0VMTEVEEAESHAoYQ0FOQ0VMX09VVENPTUVfUkVRVUVTVEVEEAISIAocQ0FOQ0VMX09VVENPTUVfQUxSRUFEWV9GSU5BTBADMp0ECglUeFNlcnZpY2USSQoIQ3JlYXRlVHgSHS5mZW5jZXBvc3QudjEuQ3JlYXRlVHhSZXF1ZXN0Gh4uZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVzcG9uc2USWAoNQmF0Y2hDcmVhdGVUeBIiLmZlbmNlcG9zdC52MS5CYXRjaENyZWF0ZVR4UmVxdWVzdBojLmZlbmNlcG9zdC52MS5CYXRjaENyZWF0ZVR4UmVzcG9uc2USQAoFR2V0VHgSGi5mZW5jZXBvc3QudjEuR2V0VHhSZXF1ZXN0GhsuZmVuY2Vwb3N0LnYxLkdldFR4UmVzcG9uc2USRgoHTGlzdFR4cxIcLmZlbmNlcG9zdC52MS5MaXN0VHhzUmVxdWVzdBodLmZlbmNlcG9zdC52MS5MaXN0VHhzUmVzcG9uc2USSQoIQ2FuY2VsVHgSHS5mZW5jZXBvc3QudjEuQ2FuY2VsVHhSZXF1ZXN0Gh4uZmVuY2Vwb3N0LnYxLkNhbmNlbFR4UmVzcG9uc2USTAoJU3BlZWRVcFR4Eh4uZmVuY2Vwb3N0LnYxLlNwZWVkVXBUeFJlcXVlc3QaHy5mZW5jZXBvc3QudjEuU3BlZWRVcFR4UmVzcG9uc2USSAoHV2F0Y2hUeBIcLmZlbmNlcG9zdC52MS5XYXRjaFR4UmVxdWVzdBodLmZlbmNlcG9zdC52MS5XYXRjaFR4UmVzcG9uc2UwAUJUChBkZXYuZmVuY2Vwb3N0LnYxUAFaPmdpdGh1Yi5jb20vZmVuY2Vwb3N0L2ZlbmNlcG9zdC9nZW4vZ28vZmVuY2Vwb3N0L3YxO2ZlbmNlcG9zdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("ChVmZW5jZXBvc3QvdjEvdHgucHJvdG8SDGZlbmNlcG9zdC52MSJxCgdQYXlsb2FkEg8KAnRvGAEgASgJQgOAAQESEgoFdmFsdWUYAiABKAlCA4ABARIRCgRkYXRhGAMgASgMQgOAAQESFQoJZ2FzX2xpbWl0GAQgASgEQgIwAUoECA4QD0oECA8QEFIEZnJvbVIFbm9uY2UimAIKB1JlY2VpcHQSDwoHdHhfaGFzaBgBIAEoCRIYCgxibG9ja19udW1iZXIYAiABKARCAjABEhIKCmJsb2NrX2hhc2gYAyABKAkSDwoHc3VjY2VzcxgEIAEoCBIUCghnYXNfdXNlZBgFIAEoBEICMAESGwoTZWZmZWN0aXZlX2dhc19wcmljZRgGIAEoCRIMCgRraW5kGAcgASgJEhYKCWxvZ19jb3VudBgIIAEoDUgAiAEBEiQKE2N1bXVsYXRpdmVfZ2FzX3VzZWQYCSABKARCAjABSAGIAQESGAoQY29udHJhY3RfYWRkcmVzcxgKIAEoCUIMCgpfbG9nX2NvdW50QhYKFF9jdW11bGF0aXZlX2dhc191c2VkIqIBCgdBdHRlbXB0EhIKCmF0dGVtcHRfbm8YASABKA0SDAoEa2luZBgCIAEoCRIPCgd0eF9oYXNoGAMgASgJEhUKCWdhc19saW1pdBgEIAEoBEICMAESDwoHZmVlX2NhcBgFIAEoCRILCgN0aXAYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpoCCg9PcGVyYXRvckRldGFpbHMSFgoFbm9uY2UYASABKARCAjABSACIAQESFQoJcXVldWVfc2VxGAIgASgDQgIwARIZCg1mZW5jaW5nX3Rva2VuGAMgASgDQgIwARIXCg9zdWJtaXRfYXR0ZW1wdHMYBCABKA0SJwoIYXR0ZW1wdHMYBSADKAsyFS5mZW5jZXBvc3QudjEuQXR0ZW1wdBIYChBhY2NlcHRlZF9hdHRlbXB0GAYgASgNEhEKCWRpYWdub3NpcxgHIAEoCRIOCgZjYWxsZXIYCCABKAkSNAoQbGFzdF9zdWJtaXRfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCAoGX25vbmNlIvIFCgJUeBINCgV0eF9pZBgBIAEoCRIRCglzdWJtaXR0ZXIYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIkCgVzdGF0ZRgEIAEoDjIVLmZlbmNlcG9zdC52MS5UeFN0YXRlEisKCXN1Yl9zdGF0ZRgFIAEoDjIYLmZlbmNlcG9zdC52MS5UeFN1YlN0YXRlEhMKB3ZlcnNpb24YBiABKARCAjABEiYKB3BheWxvYWQYByABKAsyFS5mZW5jZXBvc3QudjEuUGF5bG9hZBIPCgd0eF9oYXNoGAggASgJEiYKB3JlY2VpcHQYCSABKAsyFS5mZW5jZXBvc3QudjEuUmVjZWlwdBIoCghleGVjdXRlZBgKIAEoDjIWLmZlbmNlcG9zdC52MS5FeGVjdXRlZBISCgpyZXRyeV9zYWZlGAsgASgIEg4KBnJlYXNvbhgMIAEoCRISCgpsYXN0X2Vycm9yGA0gASgJEhgKEGNhbmNlbF9yZXF1ZXN0ZWQYDiABKAgSLwoLY3JlYXRlX3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpmaW5hbF90aW1lGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCghvcGVyYXRvchgSIAEoCzIdLmZlbmNlcG9zdC52MS5PcGVyYXRvckRldGFpbHMSIgoFdGVybXMYEyABKAsyEy5mZW5jZXBvc3QudjEuVGVybXMSLQoNY29uZmlybWF0aW9ucxgUIAMoCzIWLmZlbmNlcG9zdC52MS5CbG9ja1JlZhIsCgZsYWJlbHMYFSADKAsyHC5mZW5jZXBvc3QudjEuVHguTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIsCghCbG9ja1JlZhISCgZudW1iZXIYASABKARCAjABEgwKBGhhc2gYAiABKAkipwMKB1R4RXZlbnQSDQoFdHhfaWQYASABKAkSEQoJc3VibWl0dGVyGAIgASgJEg8KA3NlcRgDIAEoBEICMAESJwoEa2luZBgEIAEoDjIZLmZlbmNlcG9zdC52MS5UeEV2ZW50S2luZBIkCgVzdGF0ZRgFIAEoDjIVLmZlbmNlcG9zdC52MS5UeFN0YXRlEisKCXN1Yl9zdGF0ZRgGIAEoDjIYLmZlbmNlcG9zdC52MS5UeFN1YlN0YXRlEigKCGV4ZWN1dGVkGAcgASgOMhYuZmVuY2Vwb3N0LnYxLkV4ZWN1dGVkEg8KB3R4X2hhc2gYCCABKAkSJgoHcmVjZWlwdBgJIAEoCzIVLmZlbmNlcG9zdC52MS5SZWNlaXB0Eg4KBnJlYXNvbhgKIAEoCRIPCgdtZXNzYWdlGAsgASgJEigKBHRpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCG5ld19mb3JrGA0gASgIEi0KDWNvbmZpcm1hdGlvbnMYDiADKAsyFi5mZW5jZXBvc3QudjEuQmxvY2tSZWYi7gEKD0NyZWF0ZVR4UmVxdWVzdBIRCglzdWJtaXR0ZXIYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCRImCgdwYXlsb2FkGAMgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWQSIgoFdGVybXMYBCABKAsyEy5mZW5jZXBvc3QudjEuVGVybXMSOQoGbGFiZWxzGAUgAygLMikuZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVxdWVzdC5MYWJlbHNFbnRyeRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIoIBCgVUZXJtcxIkCgVzcGVlZBgBIAEoDjIVLmZlbmNlcG9zdC52MS5UeFNwZWVkEg8KB21heF9mZWUYAiABKAkSLQoJbm90X2FmdGVyGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtjYW5jZWxfbGF0ZRgEIAEoCCJBChBDcmVhdGVUeFJlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4Eg8KB2NyZWF0ZWQYAiABKAgicgoRU2ltdWxhdGVUeFJlcXVlc3QSEQoJc3VibWl0dGVyGAEgASgJEiYKB3BheWxvYWQYAiABKAsyFS5mZW5jZXBvc3QudjEuUGF5bG9hZBIiCgV0ZXJtcxgDIAEoCzITLmZlbmNlcG9zdC52MS5UZXJtcyKqAQoSU2ltdWxhdGVUeFJlc3BvbnNlEhUKDW91dGNvbWVfY2xhc3MYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIVCglnYXNfbGltaXQYAyABKARCAjABEg8KB2ZlZV9jYXAYBCABKAkSCwoDdGlwGAUgASgJEg4KBmwxX2ZlZRgGIAEoCRIQCghtYXhfY29zdBgHIAEoCRIVCg1taXNzaW5nX2Z1bmRzGAggASgJIkcKFEJhdGNoQ3JlYXRlVHhSZXF1ZXN0Ei8KCHJlcXVlc3RzGAEgAygLMh0uZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVxdWVzdCJLChVCYXRjaENyZWF0ZVR4UmVzcG9uc2USMgoHcmVzdWx0cxgBIAMoCzIhLmZlbmNlcG9zdC52MS5CYXRjaENyZWF0ZVR4UmVzdWx0InUKE0JhdGNoQ3JlYXRlVHhSZXN1bHQSHgoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHhIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSAASDwoHY3JlYXRlZBgDIAEoCEIICgZyZXN1bHQiMwoKUmVxdWVzdEtleRIRCglzdWJtaXR0ZXIYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCSKHAQoMR2V0VHhSZXF1ZXN0Eg8KBXR4X2lkGAEgASgJSAASKwoHcmVxdWVzdBgCIAEoCzIYLmZlbmNlcG9zdC52MS5SZXF1ZXN0S2V5SAASDgoEaGFzaBgEIAEoCUgAEiIKBHZpZXcYAyABKA4yFC5mZW5jZXBvc3QudjEuVHhWaWV3QgUKA2tleSItCg1HZXRUeFJlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4IosCCg5MaXN0VHhzUmVxdWVzdBIRCglzdWJtaXR0ZXIYASABKAkSJQoGc3RhdGVzGAIgAygOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGUSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSIgoEdmlldxgFIAEoDjIULmZlbmNlcG9zdC52MS5UeFZpZXcSDgoGbGFiZWxzGAYgAygJEjAKDGNyZWF0ZWRfZnJvbRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY3JlYXRlZF9iZWZvcmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkkKD0xpc3RUeHNSZXNwb25zZRIdCgN0eHMYASADKAsyEC5mZW5jZXBvc3QudjEuVHgSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkIKD0NhbmNlbFR4UmVxdWVzdBINCgV0eF9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSEAoIb3BlcmF0b3IYAyABKAkiXgoQQ2FuY2VsVHhSZXNwb25zZRIsCgdvdXRjb21lGAEgASgOMhsuZmVuY2Vwb3N0LnYxLkNhbmNlbE91dGNvbWUSHAoCdHgYAiABKAsyEC5mZW5jZXBvc3QudjEuVHgiQwoQU3BlZWRVcFR4UmVxdWVzdBINCgV0eF9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSEAoIb3BlcmF0b3IYAyABKAkiMQoRU3BlZWRVcFR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgiCAoGQWxsVHhzIsYCCg5XYXRjaFR4UmVxdWVzdBIPCgV0eF9pZBgBIAEoCUgAEhMKCXN1Ym1pdHRlchgCIAEoCUgAEiMKA2FsbBgDIAEoCzIULmZlbmNlcG9zdC52MS5BbGxUeHNIABIrCgdyZXF1ZXN0GAcgASgLMhguZmVuY2Vwb3N0LnYxLlJlcXVlc3RLZXlIABIiCgN0eHMYCiABKAsyEy5mZW5jZXBvc3QudjEuVHhJZHNIABIUCgxyZXN1bWVfdG9rZW4YBCABKAkSEwoLdW50aWxfZmluYWwYBSABKAgSLAoJaGVhcnRiZWF0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmxhYmVscxgIIAMoCRIlCgZzdGF0ZXMYCSADKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZUIICgZ0YXJnZXQiFwoFVHhJZHMSDgoGdHhfaWRzGAEgAygJIkUKCUhlYXJ0YmVhdBIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZiZWhpbmQYAiABKAgirgEKD1dhdGNoVHhSZXNwb25zZRImCgVldmVudBgBIAEoCzIVLmZlbmNlcG9zdC52MS5UeEV2ZW50SAASJAoIc25hcHNob3QYAiABKAsyEC5mZW5jZXBvc3QudjEuVHhIABIsCgloZWFydGJlYXQYAyABKAsyFy5mZW5jZXBvc3QudjEuSGVhcnRiZWF0SAASFAoMcmVzdW1lX3Rva2VuGAQgASgJQgkKB21lc3NhZ2UqxgEKB1R4U3RhdGUSGAoUVFhfU1RBVEVfVU5TUEVDSUZJRUQQABITCg9UWF9TVEFURV9RVUVVRUQQARIWChJUWF9TVEFURV9BTExPQ0FURUQQAhIVChFUWF9TVEFURV9UUkFDS0lORxADEhIKDlRYX1NUQVRFX1NUVUNLEAQSFgoSVFhfU1RBVEVfQ09ORklSTUVEEAUSGQoVVFhfU1RBVEVfRkFJTEVEX0ZJTkFMEAYSFgoSVFhfU1RBVEVfQ0FOQ0VMTEVEEAcqmAEKClR4U3ViU3RhdGUSHAoYVFhfU1VCX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUVFhfU1VCX1NUQVRFX1BFTkRJTkcQARIZChVUWF9TVUJfU1RBVEVfSU5DTFVERUQQAhIcChhUWF9TVUJfU1RBVEVfQkFDS0lOR19PRkYQAxIZChVUWF9TVUJfU1RBVEVfVU5GVU5ERUQQBCp4CghFeGVjdXRlZBIYChRFWEVDVVRFRF9VTlNQRUNJRklFRBAAEhQKEEVYRUNVVEVEX1VOS05PV04QARIPCgtFWEVDVVRFRF9OTxACEhQKEEVYRUNVVEVEX1NVQ0NFU1MQAxIVChFFWEVDVVRFRF9SRVZFUlRFRBAEKvYDCgtUeEV2ZW50S2luZBIdChlUWF9FVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASGAoUVFhfRVZFTlRfS0lORF9RVUVVRUQQARIbChdUWF9FVkVOVF9LSU5EX0FMTE9DQVRFRBACEhsKF1RYX0VWRU5UX0tJTkRfU1VCTUlUVEVEEAMSHQoZVFhfRVZFTlRfS0lORF9SRVNVQk1JVFRFRBAEEhoKFlRYX0VWRU5UX0tJTkRfSU5DTFVERUQQBRIZChVUWF9FVkVOVF9LSU5EX1JFT1JHRUQQBhIbChdUWF9FVkVOVF9LSU5EX0NPTkZJUk1FRBAHEhgKFFRYX0VWRU5UX0tJTkRfRkFJTEVEEAgSIgoeVFhfRVZFTlRfS0lORF9DQU5DRUxfUkVRVUVTVEVEEAkSGwoXVFhfRVZFTlRfS0lORF9DQU5DRUxMRUQQChIXChNUWF9FVkVOVF9LSU5EX1NUVUNLEAsSGQoVVFhfRVZFTlRfS0lORF9VTlNUVUNLEAwSGgoWVFhfRVZFTlRfS0lORF9SRVFVRVVFRBANEhkKFVRYX0VWRU5UX0tJTkRfREVMQVlFRBAOEhoKFlRYX0VWRU5UX0tJTkRfUkVQTEFDRUQQDxIfChtUWF9FVkVOVF9LSU5EX0NPTkZJUk1BVElPTlMQECpKCgZUeFZpZXcSFwoTVFhfVklFV19VTlNQRUNJRklFRBAAEhEKDVRYX1ZJRVdfQkFTSUMQARIUChBUWF9WSUVXX09QRVJBVE9SEAIqYAoHVHhTcGVlZBIYChRUWF9TUEVFRF9VTlNQRUNJRklFRBAAEhEKDVRYX1NQRUVEX1NMT1cQARIVChFUWF9TUEVFRF9TVEFOREFSRBACEhEKDVRYX1NQRUVEX0ZBU1QQAyqNAQoNQ2FuY2VsT3V0Y29tZRIeChpDQU5DRUxfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhwKGENBTkNFTF9PVVRDT01FX0NBTkNFTExFRBABEhwKGENBTkNFTF9PVVRDT01FX1JFUVVFU1RFRBACEiAKHENBTkNFTF9PVVRDT01FX0FMUkVBRFlfRklOQUwQAzLuBAoJVHhTZXJ2aWNlEkkKCENyZWF0ZVR4Eh0uZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlc3BvbnNlElgKDUJhdGNoQ3JlYXRlVHgSIi5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlcXVlc3QaIy5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlc3BvbnNlEk8KClNpbXVsYXRlVHgSHy5mZW5jZXBvc3QudjEuU2ltdWxhdGVUeFJlcXVlc3QaIC5mZW5jZXBvc3QudjEuU2ltdWxhdGVUeFJlc3BvbnNlEkAKBUdldFR4EhouZmVuY2Vwb3N0LnYxLkdldFR4UmVxdWVzdBobLmZlbmNlcG9zdC52MS5HZXRUeFJlc3BvbnNlEkYKB0xpc3RUeHMSHC5mZW5jZXBvc3QudjEuTGlzdFR4c1JlcXVlc3QaHS5mZW5jZXBvc3QudjEuTGlzdFR4c1Jlc3BvbnNlEkkKCENhbmNlbFR4Eh0uZmVuY2Vwb3N0LnYxLkNhbmNlbFR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DYW5jZWxUeFJlc3BvbnNlEkwKCVNwZWVkVXBUeBIeLmZlbmNlcG9zdC52MS5TcGVlZFVwVHhSZXF1ZXN0Gh8uZmVuY2Vwb3N0LnYxLlNwZWVkVXBUeFJlc3BvbnNlEkgKB1dhdGNoVHgSHC5mZW5jZXBvc3QudjEuV2F0Y2hUeFJlcXVlc3QaHS5mZW5jZXBvc3QudjEuV2F0Y2hUeFJlc3BvbnNlMAFCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * Payload is the content of a transaction. The submitter is the sender, and Fencepost assigns the
@@ -682,6 +682,109 @@ export const CreateTxResponseSchema: GenMessage<CreateTxResponse> = /*@__PURE__*
   messageDesc(file_fencepost_v1_tx, 9);
 
 /**
+ * @generated from message fencepost.v1.SimulateTxRequest
+ */
+export type SimulateTxRequest = Message<"fencepost.v1.SimulateTxRequest"> & {
+  /**
+   * As in CreateTx.
+   *
+   * @generated from field: string submitter = 1;
+   */
+  submitter: string;
+
+  /**
+   * As in CreateTx.
+   *
+   * @generated from field: fencepost.v1.Payload payload = 2;
+   */
+  payload?: Payload | undefined;
+
+  /**
+   * As in CreateTx. Times do not count.
+   *
+   * @generated from field: fencepost.v1.Terms terms = 3;
+   */
+  terms?: Terms | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.SimulateTxRequest.
+ * Use `create(SimulateTxRequestSchema)` to create a new message.
+ */
+export const SimulateTxRequestSchema: GenMessage<SimulateTxRequest> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_tx, 10);
+
+/**
+ * @generated from message fencepost.v1.SimulateTxResponse
+ */
+export type SimulateTxResponse = Message<"fencepost.v1.SimulateTxResponse"> & {
+  /**
+   * ACCEPTED: the transaction can be sent now. REVERTED and INVALID: it would fail without a nonce.
+   * INSUFFICIENT_FUNDS and FEE_CAP_BELOW_BASE_FEE: it would wait. Any other class: the result is
+   * unknown, because no endpoint could answer; try again.
+   *
+   * @generated from field: string outcome_class = 1;
+   */
+  outcomeClass: string;
+
+  /**
+   * Details, such as the reason of the revert; empty for ACCEPTED.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+
+  /**
+   * Gas limit with which it would be signed. This and the fees are set for ACCEPTED only.
+   *
+   * @generated from field: uint64 gas_limit = 3 [jstype = JS_STRING];
+   */
+  gasLimit: string;
+
+  /**
+   * Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
+   *
+   * @generated from field: string fee_cap = 4;
+   */
+  feeCap: string;
+
+  /**
+   * Maximum priority fee per gas, in wei, decimal.
+   *
+   * @generated from field: string tip = 5;
+   */
+  tip: string;
+
+  /**
+   * The most that a rollup charges beside gas, in wei, decimal; 0 on other chains.
+   *
+   * @generated from field: string l1_fee = 6;
+   */
+  l1Fee: string;
+
+  /**
+   * The most that the transaction can take from the account, value included, in wei, decimal.
+   *
+   * @generated from field: string max_cost = 7;
+   */
+  maxCost: string;
+
+  /**
+   * For INSUFFICIENT_FUNDS: the least that the account lacks, in wei, decimal; empty if unknown.
+   *
+   * @generated from field: string missing_funds = 8;
+   */
+  missingFunds: string;
+};
+
+/**
+ * Describes the message fencepost.v1.SimulateTxResponse.
+ * Use `create(SimulateTxResponseSchema)` to create a new message.
+ */
+export const SimulateTxResponseSchema: GenMessage<SimulateTxResponse> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_tx, 11);
+
+/**
  * @generated from message fencepost.v1.BatchCreateTxRequest
  */
 export type BatchCreateTxRequest = Message<"fencepost.v1.BatchCreateTxRequest"> & {
@@ -698,7 +801,7 @@ export type BatchCreateTxRequest = Message<"fencepost.v1.BatchCreateTxRequest"> 
  * Use `create(BatchCreateTxRequestSchema)` to create a new message.
  */
 export const BatchCreateTxRequestSchema: GenMessage<BatchCreateTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 10);
+  messageDesc(file_fencepost_v1_tx, 12);
 
 /**
  * @generated from message fencepost.v1.BatchCreateTxResponse
@@ -717,7 +820,7 @@ export type BatchCreateTxResponse = Message<"fencepost.v1.BatchCreateTxResponse"
  * Use `create(BatchCreateTxResponseSchema)` to create a new message.
  */
 export const BatchCreateTxResponseSchema: GenMessage<BatchCreateTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 11);
+  messageDesc(file_fencepost_v1_tx, 13);
 
 /**
  * BatchCreateTxResult is the result of one request of a batch.
@@ -759,7 +862,7 @@ export type BatchCreateTxResult = Message<"fencepost.v1.BatchCreateTxResult"> & 
  * Use `create(BatchCreateTxResultSchema)` to create a new message.
  */
 export const BatchCreateTxResultSchema: GenMessage<BatchCreateTxResult> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 12);
+  messageDesc(file_fencepost_v1_tx, 14);
 
 /**
  * @generated from message fencepost.v1.RequestKey
@@ -781,7 +884,7 @@ export type RequestKey = Message<"fencepost.v1.RequestKey"> & {
  * Use `create(RequestKeySchema)` to create a new message.
  */
 export const RequestKeySchema: GenMessage<RequestKey> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 13);
+  messageDesc(file_fencepost_v1_tx, 15);
 
 /**
  * @generated from message fencepost.v1.GetTxRequest
@@ -825,7 +928,7 @@ export type GetTxRequest = Message<"fencepost.v1.GetTxRequest"> & {
  * Use `create(GetTxRequestSchema)` to create a new message.
  */
 export const GetTxRequestSchema: GenMessage<GetTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 14);
+  messageDesc(file_fencepost_v1_tx, 16);
 
 /**
  * @generated from message fencepost.v1.GetTxResponse
@@ -842,7 +945,7 @@ export type GetTxResponse = Message<"fencepost.v1.GetTxResponse"> & {
  * Use `create(GetTxResponseSchema)` to create a new message.
  */
 export const GetTxResponseSchema: GenMessage<GetTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 15);
+  messageDesc(file_fencepost_v1_tx, 17);
 
 /**
  * @generated from message fencepost.v1.ListTxsRequest
@@ -908,7 +1011,7 @@ export type ListTxsRequest = Message<"fencepost.v1.ListTxsRequest"> & {
  * Use `create(ListTxsRequestSchema)` to create a new message.
  */
 export const ListTxsRequestSchema: GenMessage<ListTxsRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 16);
+  messageDesc(file_fencepost_v1_tx, 18);
 
 /**
  * @generated from message fencepost.v1.ListTxsResponse
@@ -932,7 +1035,7 @@ export type ListTxsResponse = Message<"fencepost.v1.ListTxsResponse"> & {
  * Use `create(ListTxsResponseSchema)` to create a new message.
  */
 export const ListTxsResponseSchema: GenMessage<ListTxsResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 17);
+  messageDesc(file_fencepost_v1_tx, 19);
 
 /**
  * @generated from message fencepost.v1.CancelTxRequest
@@ -964,7 +1067,7 @@ export type CancelTxRequest = Message<"fencepost.v1.CancelTxRequest"> & {
  * Use `create(CancelTxRequestSchema)` to create a new message.
  */
 export const CancelTxRequestSchema: GenMessage<CancelTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 18);
+  messageDesc(file_fencepost_v1_tx, 20);
 
 /**
  * @generated from message fencepost.v1.CancelTxResponse
@@ -986,7 +1089,7 @@ export type CancelTxResponse = Message<"fencepost.v1.CancelTxResponse"> & {
  * Use `create(CancelTxResponseSchema)` to create a new message.
  */
 export const CancelTxResponseSchema: GenMessage<CancelTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 19);
+  messageDesc(file_fencepost_v1_tx, 21);
 
 /**
  * @generated from message fencepost.v1.SpeedUpTxRequest
@@ -1017,7 +1120,7 @@ export type SpeedUpTxRequest = Message<"fencepost.v1.SpeedUpTxRequest"> & {
  * Use `create(SpeedUpTxRequestSchema)` to create a new message.
  */
 export const SpeedUpTxRequestSchema: GenMessage<SpeedUpTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 20);
+  messageDesc(file_fencepost_v1_tx, 22);
 
 /**
  * @generated from message fencepost.v1.SpeedUpTxResponse
@@ -1034,7 +1137,7 @@ export type SpeedUpTxResponse = Message<"fencepost.v1.SpeedUpTxResponse"> & {
  * Use `create(SpeedUpTxResponseSchema)` to create a new message.
  */
 export const SpeedUpTxResponseSchema: GenMessage<SpeedUpTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 21);
+  messageDesc(file_fencepost_v1_tx, 23);
 
 /**
  * AllTxs selects the transactions of all submitters.
@@ -1049,7 +1152,7 @@ export type AllTxs = Message<"fencepost.v1.AllTxs"> & {
  * Use `create(AllTxsSchema)` to create a new message.
  */
 export const AllTxsSchema: GenMessage<AllTxs> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 22);
+  messageDesc(file_fencepost_v1_tx, 24);
 
 /**
  * @generated from message fencepost.v1.WatchTxRequest
@@ -1152,7 +1255,7 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
  * Use `create(WatchTxRequestSchema)` to create a new message.
  */
 export const WatchTxRequestSchema: GenMessage<WatchTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 23);
+  messageDesc(file_fencepost_v1_tx, 25);
 
 /**
  * TxIds names several transactions. For more than fit here, give them a common label and watch
@@ -1174,7 +1277,7 @@ export type TxIds = Message<"fencepost.v1.TxIds"> & {
  * Use `create(TxIdsSchema)` to create a new message.
  */
 export const TxIdsSchema: GenMessage<TxIds> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 24);
+  messageDesc(file_fencepost_v1_tx, 26);
 
 /**
  * Heartbeat shows that the stream is alive and, unless behind is set, up to date.
@@ -1200,7 +1303,7 @@ export type Heartbeat = Message<"fencepost.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 25);
+  messageDesc(file_fencepost_v1_tx, 27);
 
 /**
  * @generated from message fencepost.v1.WatchTxResponse
@@ -1243,7 +1346,7 @@ export type WatchTxResponse = Message<"fencepost.v1.WatchTxResponse"> & {
  * Use `create(WatchTxResponseSchema)` to create a new message.
  */
 export const WatchTxResponseSchema: GenMessage<WatchTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 26);
+  messageDesc(file_fencepost_v1_tx, 28);
 
 /**
  * TxState is the state of a transaction. ARCHITECTURE.md shows the transitions.
@@ -1699,6 +1802,19 @@ export const TxService: GenService<{
     methodKind: "unary";
     input: typeof BatchCreateTxRequestSchema;
     output: typeof BatchCreateTxResponseSchema;
+  },
+  /**
+   * SimulateTx simulates a transaction on the newest block, as its owner would before it takes a
+   * nonce, and returns its gas, fees and highest cost. It writes nothing, and uses the RPC
+   * endpoints of the node that serves the call. The result is a forecast: transactions that are in
+   * flight or queued before it may change it.
+   *
+   * @generated from rpc fencepost.v1.TxService.SimulateTx
+   */
+  simulateTx: {
+    methodKind: "unary";
+    input: typeof SimulateTxRequestSchema;
+    output: typeof SimulateTxResponseSchema;
   },
   /**
    * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of

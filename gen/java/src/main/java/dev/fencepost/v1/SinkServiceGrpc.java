@@ -302,7 +302,7 @@ public final class SinkServiceGrpc {
 
     /**
      * <pre>
-     * ListSinks returns all sinks by name, with their positions and what waits for a retry.
+     * ListSinks returns all sinks by name, with their positions and counts of parked transactions.
      * </pre>
      */
     default void listSinks(dev.fencepost.v1.ListSinksRequest request,
@@ -411,7 +411,7 @@ public final class SinkServiceGrpc {
 
     /**
      * <pre>
-     * ListSinks returns all sinks by name, with their positions and what waits for a retry.
+     * ListSinks returns all sinks by name, with their positions and counts of parked transactions.
      * </pre>
      */
     public void listSinks(dev.fencepost.v1.ListSinksRequest request,
@@ -512,7 +512,7 @@ public final class SinkServiceGrpc {
 
     /**
      * <pre>
-     * ListSinks returns all sinks by name, with their positions and what waits for a retry.
+     * ListSinks returns all sinks by name, with their positions and counts of parked transactions.
      * </pre>
      */
     public dev.fencepost.v1.ListSinksResponse listSinks(dev.fencepost.v1.ListSinksRequest request) throws io.grpc.StatusException {
@@ -606,7 +606,7 @@ public final class SinkServiceGrpc {
 
     /**
      * <pre>
-     * ListSinks returns all sinks by name, with their positions and what waits for a retry.
+     * ListSinks returns all sinks by name, with their positions and counts of parked transactions.
      * </pre>
      */
     public dev.fencepost.v1.ListSinksResponse listSinks(dev.fencepost.v1.ListSinksRequest request) {
@@ -700,7 +700,7 @@ public final class SinkServiceGrpc {
 
     /**
      * <pre>
-     * ListSinks returns all sinks by name, with their positions and what waits for a retry.
+     * ListSinks returns all sinks by name, with their positions and counts of parked transactions.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListSinksResponse> listSinks(

@@ -78,6 +78,37 @@ public final class TxServiceGrpc {
     return getBatchCreateTxMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.SimulateTxRequest,
+      dev.fencepost.v1.SimulateTxResponse> getSimulateTxMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "SimulateTx",
+      requestType = dev.fencepost.v1.SimulateTxRequest.class,
+      responseType = dev.fencepost.v1.SimulateTxResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.SimulateTxRequest,
+      dev.fencepost.v1.SimulateTxResponse> getSimulateTxMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.SimulateTxRequest, dev.fencepost.v1.SimulateTxResponse> getSimulateTxMethod;
+    if ((getSimulateTxMethod = TxServiceGrpc.getSimulateTxMethod) == null) {
+      synchronized (TxServiceGrpc.class) {
+        if ((getSimulateTxMethod = TxServiceGrpc.getSimulateTxMethod) == null) {
+          TxServiceGrpc.getSimulateTxMethod = getSimulateTxMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.SimulateTxRequest, dev.fencepost.v1.SimulateTxResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "SimulateTx"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.SimulateTxRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.SimulateTxResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new TxServiceMethodDescriptorSupplier("SimulateTx"))
+              .build();
+        }
+      }
+    }
+    return getSimulateTxMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.GetTxRequest,
       dev.fencepost.v1.GetTxResponse> getGetTxMethod;
 
@@ -335,6 +366,19 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
+     * SimulateTx simulates a transaction on the newest block, as its owner would before it takes a
+     * nonce, and returns its gas, fees and highest cost. It writes nothing, and uses the RPC
+     * endpoints of the node that serves the call. The result is a forecast: transactions that are in
+     * flight or queued before it may change it.
+     * </pre>
+     */
+    default void simulateTx(dev.fencepost.v1.SimulateTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.SimulateTxResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getSimulateTxMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
      * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
      * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
@@ -471,6 +515,20 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
+     * SimulateTx simulates a transaction on the newest block, as its owner would before it takes a
+     * nonce, and returns its gas, fees and highest cost. It writes nothing, and uses the RPC
+     * endpoints of the node that serves the call. The result is a forecast: transactions that are in
+     * flight or queued before it may change it.
+     * </pre>
+     */
+    public void simulateTx(dev.fencepost.v1.SimulateTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.SimulateTxResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getSimulateTxMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
      * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
      * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
@@ -595,6 +653,19 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
+     * SimulateTx simulates a transaction on the newest block, as its owner would before it takes a
+     * nonce, and returns its gas, fees and highest cost. It writes nothing, and uses the RPC
+     * endpoints of the node that serves the call. The result is a forecast: transactions that are in
+     * flight or queued before it may change it.
+     * </pre>
+     */
+    public dev.fencepost.v1.SimulateTxResponse simulateTx(dev.fencepost.v1.SimulateTxRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getSimulateTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
      * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
      * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
@@ -712,6 +783,19 @@ public final class TxServiceGrpc {
     public dev.fencepost.v1.BatchCreateTxResponse batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getBatchCreateTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * SimulateTx simulates a transaction on the newest block, as its owner would before it takes a
+     * nonce, and returns its gas, fees and highest cost. It writes nothing, and uses the RPC
+     * endpoints of the node that serves the call. The result is a forecast: transactions that are in
+     * flight or queued before it may change it.
+     * </pre>
+     */
+    public dev.fencepost.v1.SimulateTxResponse simulateTx(dev.fencepost.v1.SimulateTxRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getSimulateTxMethod(), getCallOptions(), request);
     }
 
     /**
@@ -838,6 +922,20 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
+     * SimulateTx simulates a transaction on the newest block, as its owner would before it takes a
+     * nonce, and returns its gas, fees and highest cost. It writes nothing, and uses the RPC
+     * endpoints of the node that serves the call. The result is a forecast: transactions that are in
+     * flight or queued before it may change it.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.SimulateTxResponse> simulateTx(
+        dev.fencepost.v1.SimulateTxRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getSimulateTxMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
      * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
      * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
@@ -895,11 +993,12 @@ public final class TxServiceGrpc {
 
   private static final int METHODID_CREATE_TX = 0;
   private static final int METHODID_BATCH_CREATE_TX = 1;
-  private static final int METHODID_GET_TX = 2;
-  private static final int METHODID_LIST_TXS = 3;
-  private static final int METHODID_CANCEL_TX = 4;
-  private static final int METHODID_SPEED_UP_TX = 5;
-  private static final int METHODID_WATCH_TX = 6;
+  private static final int METHODID_SIMULATE_TX = 2;
+  private static final int METHODID_GET_TX = 3;
+  private static final int METHODID_LIST_TXS = 4;
+  private static final int METHODID_CANCEL_TX = 5;
+  private static final int METHODID_SPEED_UP_TX = 6;
+  private static final int METHODID_WATCH_TX = 7;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -925,6 +1024,10 @@ public final class TxServiceGrpc {
         case METHODID_BATCH_CREATE_TX:
           serviceImpl.batchCreateTx((dev.fencepost.v1.BatchCreateTxRequest) request,
               (io.grpc.stub.StreamObserver<dev.fencepost.v1.BatchCreateTxResponse>) responseObserver);
+          break;
+        case METHODID_SIMULATE_TX:
+          serviceImpl.simulateTx((dev.fencepost.v1.SimulateTxRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.SimulateTxResponse>) responseObserver);
           break;
         case METHODID_GET_TX:
           serviceImpl.getTx((dev.fencepost.v1.GetTxRequest) request,
@@ -978,6 +1081,13 @@ public final class TxServiceGrpc {
               dev.fencepost.v1.BatchCreateTxRequest,
               dev.fencepost.v1.BatchCreateTxResponse>(
                 service, METHODID_BATCH_CREATE_TX)))
+        .addMethod(
+          getSimulateTxMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.SimulateTxRequest,
+              dev.fencepost.v1.SimulateTxResponse>(
+                service, METHODID_SIMULATE_TX)))
         .addMethod(
           getGetTxMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
@@ -1063,6 +1173,7 @@ public final class TxServiceGrpc {
               .setSchemaDescriptor(new TxServiceFileDescriptorSupplier())
               .addMethod(getCreateTxMethod())
               .addMethod(getBatchCreateTxMethod())
+              .addMethod(getSimulateTxMethod())
               .addMethod(getGetTxMethod())
               .addMethod(getListTxsMethod())
               .addMethod(getCancelTxMethod())

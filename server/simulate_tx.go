@@ -1,0 +1,83 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/holiman/uint256"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Simulate simulates a draft on the newest block of a chain. It returns ErrUnknownChain if the node
+// does not serve the chain.
+type Simulate func(ctx context.Context, chain txn.ChainID,
+	draft txn.Draft) (txn.Quote, txn.Outcome, error)
+
+// maxSimulations bounds the simulations in progress, because owners need the same endpoints. Others
+// wait for their turn.
+const maxSimulations = 8
+
+// SimulateTx simulates a transaction. Nothing is written.
+func (s *txService) SimulateTx(ctx context.Context,
+	r *pb.SimulateTxRequest) (*pb.SimulateTxResponse, error) {
+	intent, err := s.intent(ctx, &pb.CreateTxRequest{
+		Submitter: r.GetSubmitter(), Payload: r.GetPayload(), Terms: r.GetTerms(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.store.Submitter(ctx, intent.Submitter)
+	if err != nil {
+		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
+	}
+	if err := s.simulations.Acquire(ctx, 1); err != nil {
+		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
+	}
+	defer s.simulations.Release(1)
+	quote, outcome, err := s.simulate(ctx, info.Chain, txn.Draft{
+		From: info.Address, Payload: intent.Payload, Speed: intent.Terms.Speed,
+		MaxFee: txn.LowerLimit(intent.Terms.MaxFee, info.MaxFee),
+	})
+	switch {
+	case errors.Is(err, ErrUnknownChain):
+		outcome = txn.Outcome{Class: txn.Unavailable, Detail: "this node is not configured for " +
+			"chain " + strconv.FormatUint(uint64(info.Chain), 10) + "; call another node"}
+	case err != nil:
+		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
+	}
+	return simulated(intent.Payload.Value, quote, outcome), nil
+}
+
+func simulated(value txn.Wei, q txn.Quote, o txn.Outcome) *pb.SimulateTxResponse {
+	response := &pb.SimulateTxResponse{OutcomeClass: string(o.Class)}
+	if o.Class != txn.Accepted {
+		response.Message = o.Detail
+		if o.Class == txn.InsufficientFunds && o.Short != nil {
+			response.MissingFunds = o.Short.Dec()
+		}
+		return response
+	}
+	most := highestCost(q, value)
+	response.GasLimit = q.GasLimit
+	response.FeeCap = q.Fees.Cap.Dec()
+	response.Tip = q.Fees.Tip.Dec()
+	response.L1Fee = q.L1Fee.Dec()
+	response.MaxCost = most.Dec()
+	return response
+}
+
+// highestCost is the most that a quoted draft can take from the account. A draft with an amount
+// above 256 bits is never accepted.
+func highestCost(q txn.Quote, value txn.Wei) (total txn.Wei) {
+	total.Mul(&q.Fees.Cap, uint256.NewInt(q.GasLimit))
+	total.Add(&total, &value)
+	return *total.Add(&total, &q.L1Fee)
+}
+
+func noSimulation(context.Context, txn.ChainID, txn.Draft) (txn.Quote, txn.Outcome, error) {
+	return txn.Quote{}, txn.Outcome{}, ErrUnknownChain
+}
