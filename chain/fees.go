@@ -152,7 +152,7 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 			Detail: "value plus gas exceeds any possible balance",
 		}
 	}
-	if m.Balance.Lt(&need) {
+	if need = sum(need, draft.Committed); m.Balance.Lt(&need) {
 		return txn.Quote{}, insufficientFunds(m.Balance, need)
 	}
 	return quote, o

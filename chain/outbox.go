@@ -237,7 +237,12 @@ func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	if !p.doubt {
 		return alone
 	}
-	// It was sent in a batch before. The new response does not show the result of the first one.
+	return afterDoubt(alone)
+}
+
+// afterDoubt is the outcome of a transaction that was sent in a batch before, and alone now. The
+// new response does not show the result of the first one.
+func afterDoubt(alone txn.Outcome) txn.Outcome {
 	doubted := txn.Outcome{
 		Class:  txn.Ambiguous,
 		Detail: "result of its batch unknown; sent alone: " + alone.Detail,

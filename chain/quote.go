@@ -56,6 +56,15 @@ func (o Options) simulates(draft txn.Draft) bool {
 // would include it below the cap. If the chain cannot be reached the outcome is UNAVAILABLE, or
 // RATE_LIMITED with the provider's hint.
 func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
+	quote, o := c.quote(ctx, draft)
+	if draft.Pending && (o.Class == txn.Ambiguous || o.Class == txn.Invalid) {
+		draft.Pending = false // the endpoint may not simulate on top of its pool
+		return c.quote(ctx, draft)
+	}
+	return quote, o
+}
+
+func (c *Client) quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
 	simulate := c.o.simulates(draft)
 	if !simulate {
 		if o := OwnGasFits(draft.Payload); o.Class != txn.Accepted {
@@ -76,7 +85,8 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 	quote, o := c.o.Fees.Quote(draft, facts, c.o.GasMargin)
 	if need, ok := costOf(quote, draft.Payload.Value); ok &&
 		o.Class == txn.Accepted {
-		c.cache.storeBalance(draft.From, facts.Balance, need, c.o.Clock.Now())
+		c.cache.storeBalance(draft.From, facts.Balance, sum(need, draft.Committed),
+			c.o.Clock.Now())
 	}
 	return quote, o
 }
@@ -296,11 +306,7 @@ func (e *endpoint) fetchMarket(ctx context.Context, client *jsonrpc.Client, q ma
 	if q.simulate {
 		elems = append(
 			elems,
-			jsonrpc.Call{
-				Method: "eth_estimateGas",
-				Args:   []any{callArgs(*q.draft)},
-				Result: &m.estimate,
-			},
+			estimateCall(*q.draft, &m.estimate),
 		)
 	}
 	if q.hint {

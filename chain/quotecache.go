@@ -183,18 +183,9 @@ func (k *quoteCache) dropBalance(from txn.Address) {
 // ACCEPTED and RATE_LIMITED means that they do not suffice.
 func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft,
 	simulate bool) (txn.Quote, txn.Outcome) {
-	unknown := txn.Outcome{Class: txn.Ambiguous}
-	prices, done := c.cachedPrices(ctx, draft.Speed)
-	if done != nil {
-		c.fetchPrices(ctx, draft.Speed, done)
-		prices = c.cache.latestPrices(draft.Speed)
-	}
-	if prices == nil {
-		return txn.Quote{}, unknown
-	}
-	facts, err := prices.facts()
-	if err != nil {
-		return txn.Quote{}, unknown
+	facts, ok := c.factsFromCache(ctx, draft.Speed)
+	if !ok {
+		return txn.Quote{}, txn.Outcome{Class: txn.Ambiguous}
 	}
 	if facts.Estimate = 0; simulate {
 		gas, o := c.simulate(ctx, draft)
@@ -203,15 +194,39 @@ func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft,
 		}
 		facts.Estimate = gas
 	}
+	return c.priceFromCache(ctx, draft, facts)
+}
+
+// factsFromCache returns the prices at the newest head; ok is false if there are none.
+func (c *Client) factsFromCache(ctx context.Context, speed txn.Speed) (facts Market, ok bool) {
+	prices, done := c.cachedPrices(ctx, speed)
+	if done != nil {
+		c.fetchPrices(ctx, speed, done)
+		prices = c.cache.latestPrices(speed)
+	}
+	if prices == nil {
+		return Market{}, false
+	}
+	facts, err := prices.facts()
+	return facts, err == nil
+}
+
+// priceFromCache quotes a draft at these prices and within the cached balance.
+func (c *Client) priceFromCache(ctx context.Context, draft txn.Draft,
+	facts Market) (txn.Quote, txn.Outcome) {
+	unknown := txn.Outcome{Class: txn.Ambiguous}
 	now := c.o.Clock.Now()
 	facts.Floor = c.floors.At(now)
 	facts.Balance.SetAllOne()
-	quote, o := c.o.Fees.Quote(draft, facts, c.o.GasMargin)
+	alone := draft
+	alone.Committed.Clear() // the balance is checked below
+	quote, o := c.o.Fees.Quote(alone, facts, c.o.GasMargin)
 	if o.Class != txn.Accepted {
 		return txn.Quote{}, unknown
 	}
 	need, ok := costOf(quote, draft.Payload.Value)
-	if !ok || !c.cache.reserve(draft.From, need, now) && !c.hasBalance(ctx, draft.From, need) {
+	if !ok || !c.cache.reserve(draft.From, need, now) &&
+		!c.hasBalance(ctx, draft.From, sum(need, draft.Committed)) {
 		return txn.Quote{}, unknown
 	}
 	return quote, o
@@ -224,7 +239,8 @@ func (c *Client) simulate(ctx context.Context, draft txn.Draft) (uint64, txn.Out
 	o := txn.Outcome{Class: txn.Ambiguous}
 	err := c.read(ctx, "estimate gas",
 		func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
-			err := client.Call(ctx, &estimate, "eth_estimateGas", callArgs(draft))
+			call := estimateCall(draft, &estimate)
+			err := client.Call(ctx, &estimate, call.Method, call.Args...)
 			var refused *jsonrpc.Error
 			switch {
 			case err == nil:

@@ -30,6 +30,7 @@ type actor struct {
 	mail     atomic.Bool   // client writes may exist: read the inbox before the next step
 	more     atomic.Bool   // new queued work may exist: read the inbox when a slot is free
 	slotFree atomic.Bool   // a slot was free when the actor began to rest
+	head     atomic.Int32  // queued transactions to read at a time
 
 	auditFacts atomic.Pointer[auditFacts] // for the auditor; nil before the ledger is read
 
@@ -39,6 +40,7 @@ type actor struct {
 	loaded    bool
 	ledger    store.Ledger
 	inbox     store.Inbox
+	truncated bool           // the queue may be longer than the part that was read
 	audited   []txn.Finished // final, and within reach of a reorg
 	auditSent bool           // the tracker follows the current audited
 	ended     []txn.Tx       // final as not executed; a reorg could still include an attempt
@@ -172,7 +174,7 @@ func (a *actor) refresh(ctx context.Context) error {
 			return err
 		}
 	}
-	if a.couldTake() && a.more.Swap(false) {
+	if a.couldTake() && a.more.Swap(false) || a.readsMore() {
 		a.mail.Store(true)
 	}
 	done := a.inbox.More && len(a.inbox.Commands) == 0 // all commands of one read are done
@@ -184,6 +186,7 @@ func (a *actor) refresh(ctx context.Context) error {
 		a.mail.Store(true)
 		return err
 	}
+	read := len(inbox.Queue)
 	if len(inbox.Queue) > 0 && len(a.inbox.Queue) > 0 && inbox.Queue[0].ID == a.inbox.Queue[0].ID {
 		head, known := &inbox.Queue[0], &a.inbox.Queue[0] // only memory has these
 		head.RefusedAt, head.RefusedSince = known.RefusedAt, known.RefusedSince
@@ -195,7 +198,7 @@ func (a *actor) refresh(ctx context.Context) error {
 		a.mail.Store(true)
 		return err
 	}
-	a.inbox = inbox
+	a.inbox, a.truncated = inbox, read >= queueHeadOf(a.ledger.Submitter)
 	return nil
 }
 
@@ -203,6 +206,9 @@ func (a *actor) refresh(ctx context.Context) error {
 // of a waiting one is read from the ledger again.
 func (a *actor) couldTake() bool {
 	ready := len(a.inbox.Queue) > 0 && a.inbox.Queue[0].WaitingSince.IsZero()
+	if a.ledger.Submitter.Limit > 1 {
+		ready = ready && len(a.inbox.Queue) >= txn.UnusedSlots(a.ledger.Submitter, a.ledger.Open)
+	}
 	return !ready && txn.HasUnusedSlot(a.ledger.Submitter, a.ledger.Open)
 }
 
@@ -220,7 +226,7 @@ func (a *actor) publishFacts() {
 // until the cancel is recorded.
 func (a *actor) alsoCancelled(ctx context.Context, inbox store.Inbox) ([]txn.Tx, error) {
 	queue := inbox.Queue
-	if len(queue) < queueHead { // the whole queue was read
+	if len(queue) < queueHeadOf(a.ledger.Submitter) { // the whole queue was read
 		return queue, nil
 	}
 	for _, c := range inbox.Commands {
@@ -325,6 +331,7 @@ func (a *actor) load(ctx context.Context) error {
 		a.follow(ended[i].Attempts, nil)
 	}
 	a.ledger, a.loaded = ledger, true
+	a.head.Store(int32(queueHeadOf(ledger.Submitter)))
 	a.audited, a.auditSent = audited, false
 	a.ended = ended
 	a.account, a.suspicion = nil, nil
@@ -491,11 +498,11 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 
 func afterCommit(s txn.Step) Point {
 	switch s.(type) {
-	case txn.Prepare:
+	case txn.Prepare, txn.PrepareRange:
 		return AfterAllocate
 	case *txn.Replace:
 		return AfterRecordReplacement
-	case txn.Broadcast:
+	case txn.Broadcast, txn.BroadcastRange:
 		return AfterRecordSend
 	}
 	return AfterRecord

@@ -19,7 +19,7 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 	}
 	if c.Take != nil {
 		moved := *l.Cursor
-		moved.Next++
+		moved.Next = c.Take.Next()
 		moved.LastBlock = 0
 		l.Cursor = &moved
 		if l.FailedOver && a.trial == nil {
@@ -40,7 +40,7 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 			a.log.Info("submitter status changed", "status", string(c.Status))
 		}
 	}
-	if len(c.Commands) > 0 && len(a.inbox.Queue) > queueHead {
+	if len(c.Commands) > 0 && len(a.inbox.Queue) > queueHeadOf(l.Submitter) {
 		a.mail.Store(true) // transactions behind the queue head were read only for a command
 	}
 	for _, done := range c.Commands {
@@ -164,7 +164,9 @@ func (a *actor) put(tx *txn.Tx, in *[]txn.Tx) (moved bool) {
 			a.audited, a.auditSent = append(a.audited, tx.Finished()), false
 		}
 	case tx.Nonce == nil:
-		a.account = nil // it waits for an external condition: read again when it is due
+		if tx.Reason != txn.ReasonLowerNonces {
+			a.account = nil // it waits for an external condition: read again when it is due
+		}
 		if tx.Reason == txn.ReasonStartNonce {
 			a.loaded = false // the registration may be corrected by then
 		}
@@ -267,11 +269,11 @@ func (a *actor) logCommit(ctx context.Context, step txn.Step, c *txn.Change, o s
 // opOf returns the operation of a change, for logs and metrics.
 func opOf(s txn.Step) string {
 	switch s.(type) {
-	case txn.Prepare:
+	case txn.Prepare, txn.PrepareRange:
 		return "allocate"
 	case *txn.Replace:
 		return "replace"
-	case txn.Broadcast:
+	case txn.Broadcast, txn.BroadcastRange:
 		return "submit"
 	case txn.ReadAccount:
 		return "start"

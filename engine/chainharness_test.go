@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/holiman/uint256"
 
+	"github.com/fencepost/fencepost/chain"
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/chain/devchain"
 	"github.com/fencepost/fencepost/internal/clock"
@@ -122,6 +123,18 @@ func (s filteredChain) Send(ctx context.Context, signed txn.Signed) txn.Outcome 
 		return txn.Outcome{Class: txn.Accepted}
 	}
 	return s.Chain.Send(ctx, signed)
+}
+
+func (s filteredChain) SendInOrder(ctx context.Context, signed []txn.Signed) []txn.Outcome {
+	outcomes := make([]txn.Outcome, len(signed))
+	for i := range signed {
+		outcomes[i] = s.Send(ctx, signed[i])
+	}
+	return outcomes
+}
+
+func (s filteredChain) QuoteInOrder(ctx context.Context, drafts []txn.Draft) []txn.Quoted {
+	return chain.QuoteEach(ctx, drafts, s.Quote)
 }
 
 func (s filteredChain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {

@@ -46,8 +46,12 @@ func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (perfor
 		return a.findConsumer(ctx, v, s)
 	case txn.Prepare:
 		change, err = a.prepare(ctx, v, s)
+	case txn.PrepareRange:
+		change, err = a.prepareRange(ctx, v, s)
 	case txn.Broadcast:
 		change, err = a.broadcast(ctx, v, s)
+	case txn.BroadcastRange:
+		change, err = a.broadcastRange(ctx, v, s)
 	case *txn.Replace:
 		change, err = a.replace(ctx, v, s)
 	case txn.Diagnose:
@@ -220,13 +224,20 @@ func (a *actor) prepare(ctx context.Context, v *txn.View, s txn.Prepare) (txn.Ch
 // quote and sign are separate functions to limit stack depth: chain and signer calls are deep.
 func (a *actor) quote(ctx context.Context, v *txn.View, tx *txn.Tx) *txn.Preparation {
 	p := &txn.Preparation{}
-	p.Quote, p.Outcome = a.chain.Quote(ctx, txn.Draft{
-		From:    v.Submitter.Address,
-		Payload: tx.Payload,
-		Speed:   tx.Terms.Speed,
-		MaxFee:  txn.LowerLimit(tx.Terms.MaxFee, v.Submitter.MaxFee),
-	})
+	p.Quote, p.Outcome = a.chain.Quote(ctx, draftOf(v, tx))
 	return p
+}
+
+func draftOf(v *txn.View, tx *txn.Tx) txn.Draft {
+	committed := v.Committed()
+	return txn.Draft{
+		From:      v.Submitter.Address,
+		Payload:   tx.Payload,
+		Speed:     tx.Terms.Speed,
+		MaxFee:    txn.LowerLimit(tx.Terms.MaxFee, v.Submitter.MaxFee),
+		Committed: committed,
+		Pending:   !committed.IsZero(),
+	}
 }
 
 func (a *actor) sign(ctx context.Context, v *txn.View, s *txn.Prepare, p *txn.Preparation) {
@@ -248,9 +259,7 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 	}
 	calls, cancel := a.calls(ctx)
 	defer cancel()
-	if s.Tx.State == txn.Allocated && s.Attempt.No == 1 && s.Tx.LastOutcome == "" {
-		a.e.metrics.waits.Record(ctx, max(0, a.e.Clock.Now().Sub(s.Tx.CreatedAt)).Seconds())
-	}
+	a.measureWait(ctx, &s)
 	answer := a.chain.Send(calls, txn.Signed{Hash: s.Attempt.Hash, Raw: s.Attempt.Raw})
 	if ctx.Err() != nil {
 		// Our own stop interrupted the call: its outcome proves nothing, and the next owner
@@ -258,6 +267,20 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 		return txn.Change{}, ctx.Err()
 	}
 	a.saveRules(calls, answer.Class, s.Attempt.No > 1)
+	a.noteAnswer(ctx, s, answer)
+	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {
+		return txn.Change{}, err
+	}
+	if s.CommandID != 0 {
+		a.recheck(s.Tx)
+		return txn.OriginalSent(v, s, answer), nil
+	}
+	a.recheckSent(s.Tx, answer)
+	return txn.Sent(v, s, answer), nil
+}
+
+// noteAnswer counts and logs the response to a broadcast.
+func (a *actor) noteAnswer(ctx context.Context, s txn.Broadcast, answer txn.Outcome) {
 	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastOutcome != "")
 	if txn.KnownUnsent(s, answer) {
 		if a.twinChecks <= 0 {
@@ -270,16 +293,12 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 		a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome",
 			string(answer.Class), "detail", answer.Detail)
 	}
-	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {
-		return txn.Change{}, err
+}
+
+// recheckSent looks up the receipts of a transaction that may have been included before its
+// broadcast.
+func (a *actor) recheckSent(tx *txn.Tx, answer txn.Outcome) {
+	if answer.Class != txn.Accepted || tx.State != txn.Allocated {
+		a.recheck(tx)
 	}
-	if s.CommandID != 0 {
-		a.recheck(s.Tx)
-		return txn.OriginalSent(v, s, answer), nil
-	}
-	if answer.Class != txn.Accepted ||
-		s.Tx.State != txn.Allocated { // it may have been included before this broadcast
-		a.recheck(s.Tx)
-	}
-	return txn.Sent(v, s, answer), nil
 }

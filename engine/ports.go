@@ -21,6 +21,9 @@ type OwnerChain interface {
 	// Send broadcasts signed bytes. It never fails: every result is an outcome, and an unknown
 	// result is AMBIGUOUS. A node that returns another hash did not accept these bytes.
 	Send(ctx context.Context, signed txn.Signed) txn.Outcome
+	// SendInOrder broadcasts signed bytes of one account, lowest nonce first, with an outcome for
+	// each as of Send. A failure of one does not keep the others from being sent.
+	SendInOrder(ctx context.Context, signed []txn.Signed) []txn.Outcome
 	// Account reads an account; settled is the depth of Account.Settled below the head. An error
 	// that is txn.ErrNoState as well means that the account can be read, but not at that depth.
 	Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error)
@@ -31,6 +34,9 @@ type OwnerChain interface {
 	// for a draft, at its speed and within its own cap. A refusal of the node (it would revert, no
 	// funds) is an outcome; ACCEPTED comes with the quote.
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
+	// QuoteInOrder quotes drafts of one account as Quote does, each with the cost of the ones before
+	// it. It ends with the first that is not ACCEPTED.
+	QuoteInOrder(ctx context.Context, drafts []txn.Draft) []txn.Quoted
 	// Fees returns the market fees for a replacement. Its limit applies in place of the cap of
 	// Quote. After a refusal of the newest attempt they are fees, or of a type, that the nodes may
 	// accept. As with Quote, a refusal is an outcome.

@@ -63,7 +63,7 @@ func newRouter(e *Engine) *router {
 		ids []txn.SubmitterID) (map[txn.SubmitterID]store.Inbox, error) {
 		limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)
 		defer cancel()
-		return e.Store.Inboxes(limited, ids, queueHead)
+		return e.Store.Inboxes(limited, ids, r.headsOf(ids)...)
 	}
 	r.again.ask = r.reacquireAll
 	r.again.unwanted = r.release

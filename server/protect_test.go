@@ -463,7 +463,7 @@ func TestResolveStuck_Requeue_DecidedOnce(t *testing.T) {
 type staleStore struct{ Store }
 
 func (staleStore) Inboxes(context.Context, []txn.SubmitterID,
-	int) (map[txn.SubmitterID]store.Inbox, error) {
+	...int) (map[txn.SubmitterID]store.Inbox, error) {
 	return nil, nil
 }
 

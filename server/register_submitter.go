@@ -39,9 +39,10 @@ func (s *submitterService) registration(
 		Name:      r.GetName(),
 		Chain:     txn.ChainID(r.GetChainId()),
 		Signer:    r.GetSigner(),
-		Mode:      txn.Strict,
+		Mode:      modeOfWire(r.GetMode()),
 		StartFrom: r.GetStartFrom(),
 	}
+	out.MaxInFlight = int(r.GetMaxInFlight())
 	if out.StartFrom == "" {
 		out.StartFrom = startFresh
 	}
@@ -52,6 +53,9 @@ func (s *submitterService) registration(
 	} else if out.Address == (txn.Address{}) {
 		found = append(found, status.Violation{Field: "address",
 			Message: "must not be the zero address; use the address of the sending account"})
+	}
+	if out.Mode == txn.Strict && out.MaxInFlight > 1 {
+		found = append(found, status.Violation{Field: "max_in_flight", Message: limitOfStrict})
 	}
 	if !s.known.chain(out.Chain) {
 		found = append(found, status.Violation{
@@ -75,6 +79,16 @@ func (s *submitterService) registration(
 		return out, status.Invalid(found...)
 	}
 	return out, nil
+}
+
+const limitOfStrict = "must be 0 or 1 in mode STRICT; use mode PIPELINED for more"
+
+// modeOfWire returns the requested mode; the default is strict.
+func modeOfWire(m pb.SubmitterMode) txn.Mode {
+	if m == pb.SubmitterMode_SUBMITTER_MODE_PIPELINED {
+		return txn.Pipelined
+	}
+	return txn.Strict
 }
 
 // listed joins values for a message.

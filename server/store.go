@@ -27,7 +27,7 @@ type Store interface {
 		limit int) ([]store.CommandInfo, error)
 	// Inboxes returns the pending commands, and the first head queued transactions.
 	Inboxes(ctx context.Context, ids []txn.SubmitterID,
-		head int) (map[txn.SubmitterID]store.Inbox, error)
+		heads ...int) (map[txn.SubmitterID]store.Inbox, error)
 
 	TxByRequest(ctx context.Context, submitter txn.SubmitterID,
 		requestID string) (store.TxInfo, error)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/contract"
@@ -33,7 +34,10 @@ func (s *submitterService) UpdateSubmitter(ctx context.Context,
 func (s *submitterService) updated(ctx context.Context, id txn.SubmitterID,
 	change store.PolicyChange,
 	ask store.Ask) (info store.SubmitterInfo, err error) {
-	if err = s.store.SetPolicies(ctx, id, change); err != nil {
+	if err = s.store.SetPolicies(ctx, id, change); errors.Is(err, store.ErrModeLimit) {
+		return info, status.InvalidField("max_in_flight", limitOfStrict)
+	}
+	if err != nil {
 		return info, err
 	}
 	// A pending command is enough: the owner reads the policies after it has recorded the result,
@@ -64,6 +68,16 @@ func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error
 				return change, status.InvalidField("max_fee", "%v", err)
 			}
 			change.MaxFee = &limit
+		case "mode":
+			if r.GetMode() == pb.SubmitterMode_SUBMITTER_MODE_UNSPECIFIED {
+				return change, status.InvalidField("mode", "must be STRICT or PIPELINED")
+			}
+			change.Mode = new(modeOfWire(r.GetMode()))
+		case "max_in_flight":
+			if r.GetMaxInFlight() < 1 {
+				return change, status.InvalidField("max_in_flight", "must be at least 1")
+			}
+			change.MaxInFlight = new(int(r.GetMaxInFlight()))
 		default:
 			return change, status.InvalidField("update_mask",
 				"contains %q, which cannot be changed; %s", path, contract.MaskRemedy)

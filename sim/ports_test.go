@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 
+	"github.com/fencepost/fencepost/chain"
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/engine"
 	"github.com/fencepost/fencepost/txn"
@@ -103,6 +104,18 @@ func (p chainPort) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		return txn.Outcome{Class: txn.Unavailable}
 	}
 	return p.c.Send(sent, signed)
+}
+
+func (p chainPort) SendInOrder(ctx context.Context, signed []txn.Signed) []txn.Outcome {
+	outcomes := make([]txn.Outcome, len(signed))
+	for i := range signed {
+		outcomes[i] = p.Send(ctx, signed[i])
+	}
+	return outcomes
+}
+
+func (p chainPort) QuoteInOrder(ctx context.Context, drafts []txn.Draft) []txn.Quoted {
+	return chain.QuoteEach(ctx, drafts, p.Quote)
 }
 
 func (p chainPort) Account(ctx context.Context, address txn.Address,

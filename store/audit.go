@@ -115,7 +115,7 @@ func (a *audit) submitter() {
 	if of.UsedUnstarted {
 		a.report("L4", "no_cursor", nil, "nonces are in use, but there is no cursor")
 	}
-	if of.InFlight > int64(of.MaxInFlight) {
+	if of.InFlight > int64(of.MaxInFlight) && of.TakenSinceLimit {
 		a.report("L5", "in_flight", nil,
 			"%d transactions are in flight and not released; the limit is %d",
 			of.InFlight, of.MaxInFlight)

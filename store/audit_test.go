@@ -388,7 +388,7 @@ func TestRestored_MayHaveExecuted(t *testing.T) {
 			if found, _, err := s.AuditWhole(k.ctx, id); err != nil || len(found) > 0 {
 				t.Errorf("%+v, %v", found, err)
 			}
-			finals, err := s.RecentFinals(k.ctx, l, 8)
+			finals, err := s.RecentFinals(k.ctx, l, 8, 1)
 			if k.must(err); len(finals) == 0 || finals[0].ID != tx.ID || *finals[0].Nonce != 7 {
 				t.Errorf("%+v", finals)
 			}

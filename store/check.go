@@ -52,7 +52,7 @@ func checkChange(submitter txn.SubmitterID, c txn.Change) error {
 
 func checkWrites(submitter txn.SubmitterID, c txn.Change) error {
 	seen := make(map[txn.TxID]bool, len(c.Writes))
-	taken := 0
+	taken, nonces := 0, map[txn.Nonce]bool{}
 	for _, w := range c.Writes {
 		if w.Tx.Submitter() != submitter {
 			return fmt.Errorf("transaction %s is of submitter %d, the lease of submitter %d", w.Tx,
@@ -68,15 +68,17 @@ func checkWrites(submitter txn.SubmitterID, c txn.Change) error {
 		if w.Kind != txn.EventAllocated {
 			continue
 		}
-		taken++
 		if err := checkTake(c.Take, w); err != nil {
 			return fmt.Errorf("transaction %s: %w", w.Tx, err)
 		}
+		taken++
+		nonces[*w.Next.Nonce] = true
 	}
-	if c.Take != nil && taken != 1 {
+	if c.Take != nil && (taken != c.Take.More+1 || len(nonces) != taken) {
 		return fmt.Errorf(
-			"a change that takes nonce %d must allocate it to one transaction, not to %d",
-			c.Take.Nonce, taken)
+			"a change that takes nonces %d to %d must allocate each to one transaction, not to %d "+
+				"in all",
+			c.Take.Nonce, c.Take.Next()-1, taken)
 	}
 	return nil
 }
@@ -86,10 +88,13 @@ func checkTake(take *txn.Take, w txn.Write) error {
 	switch {
 	case take == nil:
 		return errors.New("it allocates a nonce that the change does not take")
-	case w.Next.Nonce == nil || *w.Next.Nonce != take.Nonce:
-		return fmt.Errorf("it must be allocated the nonce that is taken, %d", take.Nonce)
-	case w.Attempt == nil || w.Attempt.Nonce != take.Nonce || w.Attempt.Kind != txn.Original:
-		return fmt.Errorf("nonce %d is taken without a signed original for it", take.Nonce)
+	case w.Next.Nonce == nil || *w.Next.Nonce < take.Nonce || *w.Next.Nonce >= take.Next():
+		return fmt.Errorf("it must be allocated a nonce that is taken, %d to %d", take.Nonce,
+			take.Next()-1)
+	case w.Attempt == nil || w.Attempt.Nonce != *w.Next.Nonce || w.Attempt.Kind != txn.Original:
+		return fmt.Errorf("nonce %d is taken without a signed original for it", *w.Next.Nonce)
+	case w.Next.Slot < 0:
+		return fmt.Errorf("slot %d does not exist", w.Next.Slot)
 	case w.Next.Released || w.Next.Receipt != nil:
 		return errors.New("a newly taken nonce is neither released nor included")
 	}

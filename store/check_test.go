@@ -57,7 +57,7 @@ func TestCheckChange_Faulty_Refused(t *testing.T) {
 			c.Writes = append(c.Writes, allocation(second, 4))
 		}),
 		"that the change does not take": {Writes: []txn.Write{allocation(tx, 4)}},
-		"be allocated the nonce that is taken": taking(func(c *txn.Change, _ *txn.Write) {
+		"be allocated a nonce that is taken": taking(func(c *txn.Change, _ *txn.Write) {
 			c.Take = &txn.Take{Nonce: 5}
 		}),
 		"without a signed original": taking(func(_ *txn.Change, w *txn.Write) {

@@ -52,7 +52,7 @@ func TestEach_GeneratedQuery_SameRows(t *testing.T) {
 			t.Errorf("events: %+v, want %+v", got, want)
 		}
 	}
-	inbox := db.InboxTxsParams{SubmitterIds: []int32{int32(id)}, Head: 2}
+	inbox := db.InboxTxsParams{SubmitterIds: []int32{int32(id)}, Heads: []int32{2}}
 	want, err := q.InboxTxs(k.ctx, inbox)
 	k.must(err)
 	var got []db.InboxTxsRow

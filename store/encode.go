@@ -45,8 +45,8 @@ func room[T any](rows int, columns ...*[]T) {
 }
 
 func roomForChanges(p *db.CommitParams, rows int) {
-	room(rows, &p.ChangeNo, &p.SubmitterID, &p.WriteCount)
-	room(rows, &p.FencingToken, &p.TakeNonce, &p.InitNonce, &p.InitBlock, &p.ProtectExpect,
+	room(rows, &p.ChangeNo, &p.SubmitterID, &p.WriteCount, &p.TakeSlot)
+	room(rows, &p.FencingToken, &p.TakeNonce, &p.TakeLast, &p.InitNonce, &p.InitBlock, &p.ProtectExpect,
 		&p.ProtectReplaces, &p.UnprotectExpect, &p.UnprotectID, &p.UnprotectTo)
 	room(rows, &p.InitBlockHash)
 	room(rows, &p.ProtectReason, &p.ProtectEvidence, &p.UnprotectReason, &p.NewStatus,
@@ -74,7 +74,8 @@ const none = -1
 
 func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	c := job.change
-	take, init := int64(none), int64(none)
+	take, last := int64(none), int64(none)
+	init := int64(none)
 	expect, unprotect := int64(none), int64(none)
 	chainNonce := int64(none)
 	u := txn.Unprotection{}
@@ -83,7 +84,7 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	var reason, evidence string
 	var replaces int64
 	if c.Take != nil {
-		take = int64(c.Take.Nonce)
+		take, last = int64(c.Take.Nonce), int64(c.Take.Next()-1)
 	}
 	if c.Protect != nil {
 		expect, replaces = int64(c.Protect.Expect), c.Protect.Replaces
@@ -104,6 +105,8 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	p.FencingToken = append(p.FencingToken, int64(job.lease.token))
 	p.WriteCount = append(p.WriteCount, int32(len(c.Writes)))
 	p.TakeNonce = append(p.TakeNonce, take)
+	p.TakeLast = append(p.TakeLast, last)
+	p.TakeSlot = append(p.TakeSlot, highestSlot(&c))
 	p.InitNonce = append(p.InitNonce, init)
 	p.InitBlock = append(p.InitBlock, initBlock)
 	p.InitBlockHash = append(p.InitBlockHash, initHash)
@@ -121,6 +124,16 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	p.NewStatus = append(p.NewStatus, string(c.Status))
 	p.StatusReason = append(p.StatusReason, c.StatusReason)
 	p.Compared = append(p.Compared, c.Compared)
+}
+
+// highestSlot is the highest slot of the nonces that a change takes.
+func highestSlot(c *txn.Change) (slot int32) {
+	for i := range c.Writes {
+		if w := &c.Writes[i]; w.Kind == txn.EventAllocated {
+			slot = max(slot, int32(w.Next.Slot))
+		}
+	}
+	return slot
 }
 
 func addWrite(p *db.CommitParams, no int32, l *Lease, w *txn.Write) {

@@ -29,7 +29,7 @@ func TestRecentFinals_NeverExecuted(t *testing.T) {
 	}
 	recent := func(depth uint64) (n, ended int) {
 		t.Helper()
-		txs, err := s.RecentFinals(k.ctx, l, depth)
+		txs, err := s.RecentFinals(k.ctx, l, depth, 1)
 		k.must(err)
 		for _, f := range txs {
 			if f.FinalBlock > 0 {

@@ -121,7 +121,8 @@ func TestReads_GrowingLedger_SamePlans(t *testing.T) {
 			run  func(q *db.Queries) error
 		}{
 			"the head of the queue": {30, func(q *db.Queries) error {
-				_, err := q.InboxTxs(k.ctx, db.InboxTxsParams{SubmitterIds: ids, Head: 8})
+				_, err := q.InboxTxs(k.ctx, db.InboxTxsParams{SubmitterIds: ids,
+					Heads: slices.Repeat([]int32{8}, len(ids))})
 				return err
 			}},
 			"what is open": {30, func(q *db.Queries) error {

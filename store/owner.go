@@ -138,10 +138,10 @@ func (s *Store) SignedAttempts(ctx context.Context, lease *Lease,
 	return attempts, nil
 }
 
-// Inboxes reads the intents of these submitters: up to head transactions of each queue, and the
+// Inboxes reads the intents of these submitters: up to heads transactions of the queues, and the
 // oldest commands that are not applied. A submitter with neither has an empty inbox.
 func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
-	head int) (map[txn.SubmitterID]Inbox, error) {
+	heads ...int) (map[txn.SubmitterID]Inbox, error) {
 	verb := fmt.Sprintf("read the inboxes of %d submitters", len(ids))
 	boxes := make(map[txn.SubmitterID]Inbox, len(ids))
 	for _, id := range ids {
@@ -150,7 +150,7 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
 	anyCommands := true // unless the rows of the queues report none
 	err := s.own().EachInboxTx(
 		ctx,
-		db.InboxTxsParams{SubmitterIds: plain(ids), Head: rowLimit(head)},
+		db.InboxTxsParams{SubmitterIds: plain(ids), Heads: rowLimits(len(ids), heads)},
 		func(r *db.InboxTxsRow) error {
 			tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs, r.WaitedMs)
 			if err != nil {
@@ -181,6 +181,15 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
 	return boxes, nil
 }
 
+// rowLimits is a limit for each of n queues; the last one given is for all that follow.
+func rowLimits(n int, limits []int) []int32 {
+	rows := make([]int32, n)
+	for i := range rows {
+		rows[i] = rowLimit(limits[min(i, len(limits)-1)])
+	}
+	return rows
+}
+
 // WithCommands returns the submitters that have a command that is not applied.
 func (s *Store) WithCommands(ctx context.Context,
 	ids []txn.SubmitterID) ([]txn.SubmitterID, error) {
@@ -195,9 +204,10 @@ func (s *Store) WithCommands(ctx context.Context,
 	return commanded, nil
 }
 
-// The number of transactions to search for the final ones that an owner compares with the chain.
-// Each waits for the block of the one before it, so there are no more of them than blocks; the
-// minimum leaves room for transactions in flight.
+// The number of transactions to search for the final ones that an owner compares with the chain, of
+// a submitter with one nonce in flight. Each waits for the block of the one before it, so there are
+// no more of them than blocks; the minimum leaves room for transactions in flight. With several in
+// flight, a block may have all of them.
 const (
 	leastRecent = 512
 	mostRecent  = 4096
@@ -205,12 +215,14 @@ const (
 
 // RecentFinals reads the final transactions that a reorg could reach: their block is less than
 // depth below the newest one, or they became final as not executed within that depth although they
-// have attempts. It reads no attempts.
-func (s *Store) RecentFinals(ctx context.Context, lease *Lease, depth uint64) ([]txn.Tx, error) {
+// have attempts. limit is the submitter's
+// number of nonces in flight. It reads no attempts.
+func (s *Store) RecentFinals(ctx context.Context, lease *Lease, depth uint64,
+	limit int) ([]txn.Tx, error) {
 	verb := fmt.Sprintf("read the newest final transactions of submitter %d", lease.submitter)
 	rows, err := s.own().RecentFinals(ctx, db.RecentFinalsParams{
 		SubmitterID: int32(lease.submitter), Depth: int64(min(depth, math.MaxInt64/2)),
-		MaxRows: int32(min(max(depth, leastRecent), mostRecent)),
+		MaxRows: int32(min(max(depth, leastRecent), mostRecent)) * int32(max(limit, 1)),
 	})
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)

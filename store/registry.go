@@ -52,10 +52,9 @@ func (s *Store) Register(ctx context.Context,
 	if !storable(uint64(r.Chain)) {
 		return SubmitterInfo{}, false, fmt.Errorf("store: %s: its chain id is beyond 2^63-1", verb)
 	}
-	limit := int32(1) // strict
 	id, err := s.read().RegisterSubmitter(ctx, db.RegisterSubmitterParams{
 		Name: r.Name, ChainID: int64(r.Chain), Address: r.Address[:], Signer: r.Signer,
-		Mode: string(r.Mode), MaxInFlight: limit, StartFrom: r.StartFrom,
+		Mode: string(r.Mode), MaxInFlight: r.limit(), StartFrom: r.StartFrom,
 		OnFailure: string(onFailure(r.OnFailure)), MaxFee: r.MaxFee.Dec(),
 	})
 	switch {
@@ -70,6 +69,22 @@ func (s *Store) Register(ctx context.Context,
 		return SubmitterInfo{}, false, fmt.Errorf("store: %s: %w", verb, err)
 	}
 	return info, false, nil
+}
+
+// limit is the number of nonces in flight that a registration asks for.
+func (r Registration) limit() int32 {
+	switch {
+	case r.Mode == txn.Strict:
+		return 1
+	case r.MaxInFlight == 0:
+		return txn.DefaultInFlight
+	}
+	return int32(r.MaxInFlight)
+}
+
+// sameMode reports whether a submitter has the mode and the limit that a registration asks for.
+func (r Registration) sameMode(is txn.Submitter) bool {
+	return r.AnyMode || r.Mode == is.Mode && (r.MaxInFlight == 0 || int(r.limit()) == is.Limit)
 }
 
 // Registered returns the registered submitters among these names, by name: one query for a node
@@ -91,8 +106,7 @@ func (s *Store) Registered(ctx context.Context, names []string) (map[string]txn.
 // As reports whether a submitter was registered with these settings, its policies aside.
 func (r Registration) As(is txn.Submitter) bool {
 	return r.Chain == is.Chain && r.Address == is.Address && r.Signer == is.Signer &&
-		r.Mode == is.Mode &&
-		r.StartFrom == is.StartFrom
+		r.sameMode(is) && r.StartFrom == is.StartFrom
 }
 
 // registered compares a registration with the submitter that stands in its way.
@@ -115,9 +129,9 @@ func (s *Store) registered(ctx context.Context, r Registration) (SubmitterInfo, 
 	case info.Name != r.Name:
 		return SubmitterInfo{}, fmt.Errorf("%w: the account is registered as %q",
 			ErrSubmitterExists, info.Name)
-	case info.Signer != r.Signer || info.Mode != r.Mode:
-		return SubmitterInfo{}, fmt.Errorf("%w: signer %q and mode %s", ErrSubmitterExists,
-			info.Signer, info.Mode)
+	case info.Signer != r.Signer || !r.sameMode(info.Submitter):
+		return SubmitterInfo{}, fmt.Errorf("%w: signer %q, mode %s and max_in_flight %d",
+			ErrSubmitterExists, info.Signer, info.Mode, info.Limit)
 	case info.StartFrom == r.StartFrom:
 		return info, nil
 	}
@@ -333,21 +347,30 @@ func (s *Store) Lookup(ctx context.Context, nameOrAccountID string) (txn.Submitt
 // owner goes by them once it has obeyed an UPDATE command.
 func (s *Store) SetPolicies(ctx context.Context, id txn.SubmitterID, change PolicyChange) error {
 	verb := fmt.Sprintf("change the policies of submitter %d", id)
-	p := db.SetPoliciesParams{SubmitterID: int32(id)}
+	p := db.SetPoliciesParams{SubmitterID: int32(id), DefaultInFlight: txn.DefaultInFlight}
 	if change.OnFailure != nil {
 		p.OnFailure = new(string(onFailure(*change.OnFailure)))
 	}
 	if change.MaxFee != nil {
 		p.MaxFee = new(change.MaxFee.Dec())
 	}
+	if change.Mode != nil {
+		p.Mode = new(string(*change.Mode))
+	}
+	if change.MaxInFlight != nil {
+		p.MaxInFlight = new(int32(*change.MaxInFlight))
+	}
 	n, err := s.read().SetPolicies(ctx, p)
-	if err != nil {
+	switch {
+	case err != nil:
 		return s.failed(ctx, verb, err)
+	case n > 0:
+		return nil
 	}
-	if n == 0 {
-		return fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
+	if _, err := s.Submitter(ctx, id); err != nil {
+		return err
 	}
-	return nil
+	return fmt.Errorf("store: %s: %w", verb, ErrModeLimit)
 }
 
 func onFailure(f txn.OnFailure) txn.OnFailure {

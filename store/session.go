@@ -5,11 +5,14 @@ import (
 	"errors"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencepost/fencepost/txn"
 )
 
 // errURL reports a wrong URL without repeating any of it: it may hold a password.
@@ -46,7 +49,7 @@ func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnCo
 		ours["search_path"] = path
 	}
 	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		if err := makeDurable(ctx, conn); err != nil {
+		if err := prepareSession(ctx, conn); err != nil {
 			return err
 		}
 		if err := verifySession(ctx, conn, ours); err != nil {
@@ -58,6 +61,15 @@ func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnCo
 		cfg.DialFunc = s.cfg.Dial
 	}
 	return cfg, nil
+}
+
+// knownModes lists the modes whose submitters this program may own.
+func knownModes() string {
+	names := make([]string, len(txn.Modes))
+	for i, m := range txn.Modes {
+		names[i] = string(m)
+	}
+	return strings.Join(names, ",")
 }
 
 // parseURL reads a database URL; the schema becomes the search_path.
@@ -73,14 +85,15 @@ func parseURL(url, schema string) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// makeDurable turns on waiting for the disk where it is off: bytes are sent once a commit is known,
-// and a server that loses the commit would sign for that nonce again. Stronger settings are left
-// alone.
-func makeDurable(ctx context.Context, conn *pgconn.PgConn) error {
+// prepareSession declares the modes that this program knows, for the trigger lease_needs_mode, and
+// turns on waiting for the disk where it is off: bytes are sent once a commit is known, and a server
+// that loses the commit would sign for that nonce again. Stronger settings are left alone.
+func prepareSession(ctx context.Context, conn *pgconn.PgConn) error {
 	result := conn.ExecParams(ctx,
-		"SELECT set_config('synchronous_commit', 'on', FALSE) WHERE "+
-			"current_setting('synchronous_commit') = 'off'",
-		nil, nil, nil, nil)
+		"SELECT set_config('fencepost.modes', $1, FALSE), "+
+			"CASE WHEN current_setting('synchronous_commit') = 'off' "+
+			"THEN set_config('synchronous_commit', 'on', FALSE) END",
+		[][]byte{[]byte(knownModes())}, nil, nil, nil)
 	_, err := result.Close()
 	return err
 }

@@ -128,7 +128,7 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		"SavePoolRules":     {"INSERT INTO chain_pool_rules"},
 		"RegisterSubmitter": {"INSERT INTO submitter", "INSERT INTO submitter_lease"},
 		"SetStartFrom":      {"UPDATE submitter"},
-		"SetPolicies":       {"UPDATE submitter"},
+		"SetPolicies":       {"UPDATE submitter", "UPDATE submitter_lease"},
 		// The table of nodes is no ledger: nothing that is right or wrong rests on it.
 		"Heartbeat": {"DELETE FROM node", "INSERT INTO node"},
 		"Leave":     {"DELETE FROM node"},
@@ -329,7 +329,7 @@ func TestStates_MatchDatabase(t *testing.T) {
 		texts([]txn.AttemptKind{txn.Original, txn.Bump, txn.Cancel})...)
 	compare("submitter_command_kind", texts(txn.CommandKinds)...)
 	compare("submitter_status_check", texts([]txn.SubmitterStatus{txn.Active, txn.Paused})...)
-	compare("submitter_mode_check", string(txn.Strict))
+	compare("submitter_mode_check", texts(txn.Modes)...)
 }
 
 func texts[T ~string](list []T) []string {

@@ -267,7 +267,7 @@ func TestRecentFinals(t *testing.T) {
 	s := k.open("a")
 	_, l := k.owned(s, "alice")
 	ids := k.finals(s, l, 10, 50, 60)
-	recent, err := s.RecentFinals(k.ctx, l, 20)
+	recent, err := s.RecentFinals(k.ctx, l, 20, 1)
 	k.must(err)
 	if len(recent) != 2 || recent[0].ID != ids[2] || recent[1].ID != ids[1] ||
 		recent[0].Receipt.BlockNumber != 60 {
@@ -298,7 +298,7 @@ func TestRecentFinals_Depth(t *testing.T) {
 	for depth, want := range map[uint64][2]int{601: {2, 601}, 1000: {2, 1000}, 1201: {3, 1100},
 		math.MaxUint64: {4, 1100}} {
 		for i, l := range []*Lease{sl, dl} {
-			recent, err := s.RecentFinals(k.ctx, l, depth)
+			recent, err := s.RecentFinals(k.ctx, l, depth, 1)
 			k.must(err)
 			if len(recent) != want[i] {
 				t.Errorf("%d blocks deep, submitter %d: %d, want %d", depth, i, len(recent),

@@ -81,6 +81,7 @@ var (
 	ErrSubmitterNotFound = errors.New("no such submitter")
 	ErrKeyReused         = errors.New("request_id was used with another payload")
 	ErrSubmitterExists   = errors.New("submitter is registered with other settings")
+	ErrModeLimit         = errors.New("a strict submitter has one nonce in flight")
 	ErrPaused            = errors.New("submitter is paused")
 	ErrProtected         = errors.New("submitter is protected")
 	ErrLate              = errors.New("the deadline has passed")
@@ -182,7 +183,8 @@ type Registration struct {
 	Chain     txn.ChainID
 	Address   txn.Address
 	Signer    string
-	Mode      txn.Mode
+	Mode      txn.Mode // the ledger's counts for a submitter that exists: see AnyMode
+	AnyMode   bool     // accept a submitter that is registered with another mode or limit
 	StartFrom string
 	Policies
 }
@@ -191,12 +193,18 @@ type Registration struct {
 type Policies struct {
 	OnFailure txn.OnFailure // empty: CONTINUE
 	MaxFee    txn.Wei       // wei per unit of gas; zero: the chain's limit alone
+	// nonces in flight of a pipelined submitter; 0: txn.DefaultInFlight
+	MaxInFlight int
 }
 
 // PolicyChange is a change to the policies of a submitter; nil leaves one unchanged.
 type PolicyChange struct {
 	OnFailure *txn.OnFailure
 	MaxFee    *txn.Wei
+	// a change to STRICT sets the limit to 1, one to PIPELINED without a limit to
+	// txn.DefaultInFlight
+	Mode        *txn.Mode
+	MaxInFlight *int
 }
 
 // TxFilter selects and pages transactions, newest first.

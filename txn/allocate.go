@@ -32,7 +32,7 @@ func allocate(v *View) (Step, bool) {
 	if free && late && head.Requeued == 0 {
 		return Record{failPastDeadline(v, head)}, true
 	}
-	if !free || head.Due.After(v.Now) || !noEarlierReceipt(v, head) {
+	if !free || !dueNow(v, head) || !noEarlierReceipt(v, head) {
 		return nil, false
 	}
 	if v.Account == nil {
@@ -58,7 +58,7 @@ func allocate(v *View) (Step, bool) {
 			backOff(v, head, reason, message, 0),
 		}, true // until a second read confirms it: see protect
 	}
-	return Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}, true
+	return prepareRange(v, Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}), true
 }
 
 // failPastDeadline fails the head of the queue past its deadline. The database's clock decides
@@ -93,7 +93,11 @@ func freeSlot(v *View) (int16, bool) {
 			return 0, false
 		}
 	}
-	return unusedSlot(v.Submitter, v.Open)
+	of := v.Submitter
+	if v.FailedOver { // the comparison with the chain rests on one nonce
+		of.Limit = 1
+	}
+	return unusedSlot(of, v.Open)
 }
 
 // HasUnusedSlot reports whether a submitter with these open transactions has an unused slot.
@@ -106,6 +110,9 @@ func HasUnusedSlot(s Submitter, open []Tx) bool {
 // unusedSlot returns the lowest slot that no open transaction holds. A released transaction holds
 // none.
 func unusedSlot(s Submitter, open []Tx) (int16, bool) {
+	if unreleased(open) >= s.Limit { // the limit may have been lowered
+		return 0, false
+	}
 	for slot := range int16(s.Limit) {
 		if !hasSlot(open, slot) {
 			return slot, true
@@ -207,6 +214,9 @@ type Preparation struct {
 // Prepared returns the change that follows a preparation: the nonce is taken together with the
 // signed bytes, or not at all.
 func Prepared(v *View, s Prepare, p *Preparation) Change {
+	if _, lower := lowestMissing(v); lower && v.concurrent() && dependsOnLower[p.Outcome.Class] {
+		return awaitLower(v, s.Tx, p.Outcome)
+	}
 	switch {
 	case p.Outcome.Class == ExecutionReverted:
 		return countRefusal(v, s.Tx, ReasonPrepareReverted,

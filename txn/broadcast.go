@@ -5,6 +5,9 @@ import "strings"
 // dueBroadcast rebroadcasts the lowest nonce that is not included, when it is due; higher nonces
 // would have to wait for it in any pool. Nothing is sent while its inclusion is unknown.
 func dueBroadcast(v *View) (Step, bool) {
+	if v.concurrent() {
+		return dueRange(v)
+	}
 	for i := range v.Open {
 		tx := &v.Open[i]
 		seen := v.inclusion(tx)
@@ -87,7 +90,14 @@ func broadcastNext(v *View, tx *Tx) Step {
 // Sent returns the change that follows the chain's response to a broadcast. No response frees the
 // nonce.
 func Sent(v *View, b Broadcast, answer Outcome) Change {
+	return SentRange(v, BroadcastRange{[]Broadcast{b}}, []Outcome{answer})
+}
+
+func sentOne(v *View, b Broadcast, answer Outcome) Change {
 	answer = b.credible(answer)
+	if blockedOutcomes[answer.Class] && v.blocked(b.Tx) {
+		return sentBlocked(v, &b, answer)
+	}
 	if older := b.Tx.pooledAttempt(); older != nil && older.No == b.Attempt.No {
 		return pooledSent(v, &b, answer)
 	}
@@ -143,7 +153,7 @@ func Sent(v *View, b Broadcast, answer Outcome) Change {
 		next.Reason = ReasonRejected
 		next.LastError = answer.Detail
 		delay = v.Policy.ResubmitInterval
-	case next.SubmitAttempts >= v.Policy.ResubmitMax:
+	case next.SubmitAttempts >= v.Policy.ResubmitMax && !v.blocked(tx):
 		kind = EventStuck
 		next.State = Stuck
 		next.Sub = None

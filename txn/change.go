@@ -33,10 +33,16 @@ type CursorInit struct {
 	BlockHash Hash
 }
 
-// Take takes one nonce: the cursor must be at it and moves to the next. It is rejected while the
-// submitter is paused or protected. A change that takes a nonce must also write the transaction
-// that uses it, with its signed attempt (law L4).
-type Take struct{ Nonce Nonce }
+// Take takes contiguous nonces: the cursor must be at the first and moves past the last. It is
+// rejected while the submitter is paused or protected. A change that takes nonces must also write
+// the transactions that use them, each with its signed attempt (law L4).
+type Take struct {
+	Nonce Nonce
+	More  int // nonces above Nonce that are taken with it; strict submitters take none
+}
+
+// Next is the nonce after the last one taken.
+func (t *Take) Next() Nonce { return t.Nonce + Nonce(t.More) + 1 }
 
 // Protection stops the allocation of nonces until an operator decides. Transactions in flight are
 // still tracked and rebroadcast; nothing new is signed (requirements H18, H19). The exception is a
@@ -185,8 +191,21 @@ const Applied = "APPLIED"
 // Mode limits the nonces of a submitter in flight.
 type Mode string
 
-// Strict allows one.
-const Strict Mode = "STRICT"
+// The modes.
+const (
+	Strict    Mode = "STRICT"    // one
+	Pipelined Mode = "PIPELINED" // up to the submitter's limit
+)
+
+// Modes lists every mode.
+var Modes = []Mode{Strict, Pipelined}
+
+// Limits of a pipelined submitter's nonces in flight. go-ethereum's pools keep 16 transactions of
+// an account under any load (AccountSlots).
+const (
+	DefaultInFlight = 16
+	MaxInFlight     = 1024
+)
 
 // SubmitterStatus controls whether new nonces may be taken.
 type SubmitterStatus string
@@ -217,7 +236,7 @@ type Submitter struct {
 	Address   Address
 	Signer    string
 	Mode      Mode
-	Limit     int // in-flight set; 1 in strict mode
+	Limit     int // in-flight set; 1 in strict mode, at most MaxInFlight otherwise
 	Status    SubmitterStatus
 	StartFrom string // decimal nonce, or StartChain
 	OnFailure OnFailure

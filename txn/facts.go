@@ -178,6 +178,18 @@ type Draft struct {
 	Payload Payload
 	Speed   Speed
 	MaxFee  Wei // the caller's or the account's limit per unit of gas; zero: none
+	// wei: the most that the account's transactions in flight can cost, which the balance must
+	// cover as well
+	Committed Wei
+	// simulated on top of the node's pool where it supports that: the account has transactions in
+	// no block
+	Pending bool
+}
+
+// Quoted is the result of quoting one of several drafts.
+type Quoted struct {
+	Quote   Quote
+	Outcome Outcome
 }
 
 // Quote is the gas limit and the fees at which a draft can be sent now.

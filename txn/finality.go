@@ -58,6 +58,9 @@ func auditFinality(v *View) (Step, bool) {
 		}
 		c.Writes = append(c.Writes, undoFinality(v, tx)...)
 	}
+	if v.concurrent() {
+		c.Writes = append(c.Writes, alsoAffected(v, c.Writes)...)
+	}
 	guard := v.Cursor.Protected
 	switch {
 	case len(c.Writes) > 0 && guard == nil:

@@ -25,7 +25,7 @@ func recordMaxAge(v *View) (Step, bool) {
 			c.Writes = append(c.Writes, exceedsAge(v, tx, ReasonReceiptUnreadable, fmt.Sprintf(
 				"its receipt cannot be read for more than %s; check the chain's endpoints: %s",
 				unreadableAge, fault))...)
-		case due(v.maxAgeDueAt(tx)):
+		case due(v.maxAgeDueAt(tx)) && !v.blocked(tx):
 			message := v.maxAgeMessage()
 			if tx.LastError != "" {
 				message += "; last: " + tx.LastError

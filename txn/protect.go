@@ -34,7 +34,9 @@ func suspect(v *View, a *Account) *Suspicion {
 	default:
 		return v.Suspicion
 	}
-	return &Suspicion{Reason: reason, Nonce: nonce, Head: a.Head, Hash: a.HeadHash, Since: v.Now}
+	return &Suspicion{
+		Reason: reason, Nonce: nonce, Latest: a.Latest, Head: a.Head, Hash: a.HeadHash, Since: v.Now,
+	}
 }
 
 // AccountReadDone returns the owner's memory after an account read: the suspicion, and the
@@ -61,9 +63,7 @@ func protect(v *View) (Step, bool) {
 		f = executedAfterRequeue(v)
 	}
 	if f == nil {
-		if f = finding(v); f != nil && !v.needsRecord(f) {
-			f = nil
-		}
+		f = finding(v)
 	}
 	switch {
 	case f != nil && f.NonceUsed:
@@ -89,7 +89,8 @@ func (v *View) needsRecord(f *Finding) bool {
 		(f.Tx.LastOutcome != "" || executedUnexpectedly(f.Tx.Reason) || onHold(v, f.Tx))
 }
 
-// finding returns the finding that two account reads prove together; nil: none.
+// finding returns the finding that two account reads prove together and that must be recorded; nil:
+// none.
 func finding(v *View) *Finding {
 	a, s := v.Account, v.Suspicion
 	if a == nil || s == nil || a.Head <= s.Head {
@@ -97,25 +98,8 @@ func finding(v *View) *Finding {
 	}
 	twice := fmt.Sprintf("seen at block %d (%s) and at block %d (%s)", s.Head, s.Hash.Hex(), a.Head,
 		a.HeadHash.Hex())
-	if tx, ok := lowestMissing(v); ok {
-		// None of our attempts is included up to where the foreign use of the nonce is settled.
-		if s.Nonce != *tx.Nonce || a.Settled <= *tx.Nonce || !v.inclusion(tx).Known ||
-			v.Head < a.Head {
-			return nil
-		}
-		found := *tx
-		return &Finding{
-			Reason:     ReasonNonceElsewhere,
-			Nonce:      *tx.Nonce,
-			Tx:         &found,
-			NonceUsed:  true,
-			ChainNonce: new(a.Settled),
-			Evidence: fmt.Sprintf(
-				"nonce %d of transaction %s was used outside this ledger: the account's next "+
-					"settled nonce is %d, and none of the %d recorded attempts is in a block; "+
-					"%s",
-				*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice),
-		}
+	if _, ok := lowestMissing(v); ok {
+		return usedElsewhere(v, twice)
 	}
 	reason, message := disagreement(v, a)
 	if reason == "" || s.Nonce != v.Cursor.Next {
@@ -127,13 +111,60 @@ func finding(v *View) *Finding {
 		// block
 		return nil
 	}
-	return &Finding{
+	f := &Finding{
 		Reason:     reason,
 		Nonce:      v.Cursor.Next,
 		NonceUsed:  a.Latest > v.Cursor.Next,
 		ChainNonce: new(max(a.Latest, a.Pending)),
 		Evidence:   message + "; " + twice,
 	}
+	if !v.needsRecord(f) {
+		return nil
+	}
+	return f
+}
+
+// usedElsewhere finds the lowest nonce in flight that both reads show as used, that is settled, and of
+// which no attempt is included up to there; nil: none.
+func usedElsewhere(v *View, twice string) *Finding {
+	a, s := v.Account, v.Suspicion
+	if v.Head < a.Head {
+		return nil
+	}
+	for i := range v.Open {
+		tx := &v.Open[i]
+		if tx.Sub == Included {
+			continue
+		}
+		suspected := s.Nonce == *tx.Nonce ||
+			v.concurrent() && s.Nonce < *tx.Nonce && *tx.Nonce < s.Latest
+		if !suspected || a.Settled <= *tx.Nonce || !v.inclusion(tx).Known {
+			if v.concurrent() {
+				continue
+			}
+			return nil
+		}
+		found := *tx
+		f := &Finding{
+			Reason:     ReasonNonceElsewhere,
+			Nonce:      *tx.Nonce,
+			Tx:         &found,
+			NonceUsed:  true,
+			ChainNonce: new(a.Settled),
+			Evidence: fmt.Sprintf(
+				"nonce %d of transaction %s was used outside this ledger: the account's next "+
+					"settled nonce is %d, and none of the %d recorded attempts is in a block; "+
+					"%s",
+				*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice),
+		}
+		if v.needsRecord(f) {
+			return f
+		}
+		if !v.concurrent() {
+			return nil
+		}
+	}
+	return nil
 }
 
 // RefutedBy reports whether the nonce was used by the transaction that seemed to have lost it: then

@@ -206,7 +206,8 @@ func replacement(v *View, tx *Tx) *Replace {
 		return s
 	case tx.LastOutcome != "" && !unexamined(tx.LastOutcome) &&
 		tx.LastOutcome != InsufficientFunds && v.Policy.Bump != nil &&
-		v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()) && hadChance(v, tx, last):
+		v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()) && hadChance(v, tx, last) &&
+		v.mayBump(tx):
 		return replace(v, tx, Bump, 0)
 	case refusedType(tx, last), refusedPrice(v, tx, last):
 		s := replace(v, tx, Bump, 0)

@@ -38,6 +38,12 @@ type (
 		Nonce Nonce
 		Slot  int16
 	}
+	// PrepareRange quotes and signs the first transactions of the queue for contiguous nonces;
+	// PreparedRange follows.
+	PrepareRange struct{ Items []Prepare }
+	// BroadcastRange sends recorded bytes of several transactions, lowest nonce first; SentRange
+	// follows.
+	BroadcastRange struct{ Items []Broadcast }
 	// Broadcast sends recorded bytes to the chain; Sent follows, or OriginalSent for an operator's
 	// request.
 	Broadcast struct {
@@ -47,13 +53,15 @@ type (
 	}
 )
 
-func (Rest) step()         {}
-func (Record) step()       {}
-func (ReadAccount) step()  {}
-func (Investigate) step()  {}
-func (FindConsumer) step() {}
-func (Prepare) step()      {}
-func (Broadcast) step()    {}
+func (Rest) step()           {}
+func (Record) step()         {}
+func (ReadAccount) step()    {}
+func (Investigate) step()    {}
+func (FindConsumer) step()   {}
+func (Prepare) step()        {}
+func (PrepareRange) step()   {}
+func (Broadcast) step()      {}
+func (BroadcastRange) step() {}
 
 // record returns a Record of a change that is not empty.
 func record(c Change) (Step, bool) {

@@ -14,6 +14,12 @@ func trackAll(v *View) (Step, bool) {
 			c.addTracked(v, &v.Open[i], w)
 			c.Compared = c.Compared || endsTrial(v, &v.Open[i], w)
 		}
+		if len(c.Writes) >= maxTracked {
+			return record(c)
+		}
+	}
+	if v.concurrent() {
+		c.Writes = append(c.Writes, alsoAffected(v, c.Writes)...)
 	}
 	for i := range v.Queue {
 		if w := finalizeRequeued(v, &v.Queue[i]); w != nil {

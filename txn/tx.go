@@ -149,7 +149,9 @@ const (
 	ReasonNotQuiescent      = "ACCOUNT_NOT_QUIESCENT"
 	ReasonFeeCap            = "FEE_CAP_BELOW_BASE_FEE" // the chain's fees exceed the configured cap
 	// the chain lacks blocks of the ledger, or the endpoint lags
-	ReasonChainBehind       = "CHAIN_BEHIND"
+	ReasonChainBehind = "CHAIN_BEHIND"
+	// its simulation or funds depend on transactions with lower nonces that are in no block
+	ReasonLowerNonces       = "WAITING_FOR_LOWER_NONCES"
 	ReasonRejected          = "REJECTED_BY_NODE"
 	ReasonResubmitExhausted = "RESUBMIT_ATTEMPTS_EXHAUSTED"
 	ReasonCancelled         = "CANCELLED_BY_CALLER"

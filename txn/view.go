@@ -24,6 +24,9 @@ type Policy struct {
 	Bump BumpPolicy
 	// minimum factor of both fees of a replacement, in thousandths; pools require at least 1100
 	BumpPermille uint64
+	// transactions of a pipelined submitter that the bump policy may replace in a ResubmitInterval,
+	// lowest nonces first; 0: one
+	BumpBudget int
 	// highest fee cap of a replacement per unit of gas; zero: no limit
 	BumpMaxFee Wei
 	// the same for a transaction that no node has accepted yet
@@ -105,7 +108,8 @@ func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) []Writ
 // memory only: a new owner reads twice again.
 type Suspicion struct {
 	Reason string
-	Nonce  Nonce // the nonce in question: the cursor's, or one in flight
+	Nonce  Nonce // the nonce in question: the cursor's, or the lowest one in flight
+	Latest Nonce // the account's next nonce by that read
 	Head   uint64
 	Hash   Hash // of the head
 	Since  time.Time

@@ -132,6 +132,20 @@ func (c *Chain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	return r.Outcome
 }
 
+// SendInOrder sends one after the other.
+func (c *Chain) SendInOrder(ctx context.Context, signed []txn.Signed) []txn.Outcome {
+	outcomes := make([]txn.Outcome, len(signed))
+	for i := range signed {
+		outcomes[i] = c.Send(ctx, signed[i])
+	}
+	return outcomes
+}
+
+// QuoteInOrder quotes one after the other.
+func (c *Chain) QuoteInOrder(ctx context.Context, drafts []txn.Draft) []txn.Quoted {
+	return chain.QuoteEach(ctx, drafts, c.Quote)
+}
+
 // outcomeOf classifies the pool's message as that of a real node.
 func outcomeOf(refused error) txn.Outcome {
 	switch {

@@ -37,7 +37,7 @@ changed until the account has started; it defaults to 0 on each call. With --on-
 			" --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local\n" +
 			"  fencepost submitter add hot --chain-id 1" +
 			" --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local --start-from " +
-			"chain",
+			"chain --mode pipelined",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask.Name = args[0]
@@ -47,6 +47,9 @@ changed until the account has started; it defaults to 0 on each call. With --on-
 		}
 		if policies != nil {
 			policies.Operator = p.user
+		}
+		if err := o.register(cmd, ask); err != nil {
+			return err
 		}
 		if err := complete(cmd, ask); err != nil {
 			return err
@@ -61,6 +64,7 @@ changed until the account has started; it defaults to 0 on each call. With --on-
 		)
 	}
 	o.add(c)
+	o.modeFlags.add(c)
 	c.Flags().Uint64Var(&ask.ChainId, "chain-id", 0, "chain id (required)")
 	c.Flags().StringVar(&ask.Address, "address", "", "address of the account (required)")
 	c.Flags().StringVar(&ask.Signer, "signer", "",

@@ -258,7 +258,7 @@ func submitterFields(s *pb.Submitter, now time.Time) []field {
 			"name",
 			s.GetName(),
 		}, {"account", s.GetAccountId()}, {"signer", s.GetSigner()},
-		{"mode", strings.TrimPrefix(s.GetMode().String(), "SUBMITTER_MODE_")},
+		{"mode", shownMode(s)},
 		{
 			"status",
 			shownStatus(s),

@@ -12,7 +12,63 @@ import (
 )
 
 // policyFlags are the policies of a submitter that can be changed.
-type policyFlags struct{ onFailure, maxFee string }
+type policyFlags struct {
+	onFailure, maxFee string
+	modeFlags
+}
+
+// modeFlags are the number of nonces in flight.
+type modeFlags struct {
+	mode  string
+	limit int32
+}
+
+func (o *modeFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&o.mode, "mode", "",
+		"nonces in flight: strict (one) or pipelined (up to --max-in-flight)")
+	c.Flags().Int32Var(&o.limit, "max-in-flight", 0,
+		"limit of mode pipelined, 1 to 1024 (default 16)")
+}
+
+// wire returns the mode; UNSPECIFIED if it was not given.
+func (o *modeFlags) wire(c *cobra.Command) (pb.SubmitterMode, error) {
+	if !c.Flags().Changed("mode") {
+		return pb.SubmitterMode_SUBMITTER_MODE_UNSPECIFIED, nil
+	}
+	mode, ok := pb.SubmitterMode_value["SUBMITTER_MODE_"+strings.ToUpper(o.mode)]
+	if !ok || mode == 0 {
+		return 0, misused(c, "--mode %q: must be strict or pipelined", o.mode)
+	}
+	return pb.SubmitterMode(mode), nil
+}
+
+// register sets the mode of a new submitter.
+func (o *modeFlags) register(c *cobra.Command, ask *pb.RegisterSubmitterRequest) error {
+	mode, err := o.wire(c)
+	if err != nil {
+		return err
+	}
+	if ask.MaxInFlight = o.limit; mode != pb.SubmitterMode_SUBMITTER_MODE_UNSPECIFIED {
+		ask.Mode = mode
+	}
+	return nil
+}
+
+// update adds the mode to an update.
+func (o *modeFlags) update(c *cobra.Command, ask *pb.UpdateSubmitterRequest) error {
+	mode, err := o.wire(c)
+	if err != nil {
+		return err
+	}
+	if mode != pb.SubmitterMode_SUBMITTER_MODE_UNSPECIFIED {
+		ask.Mode, ask.UpdateMask.Paths = mode, append(ask.UpdateMask.Paths, "mode")
+	}
+	if c.Flags().Changed("max-in-flight") {
+		ask.MaxInFlight = o.limit
+		ask.UpdateMask.Paths = append(ask.UpdateMask.Paths, "max_in_flight")
+	}
+	return nil
+}
 
 func (o *policyFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&o.onFailure, "on-failure", "",
@@ -53,13 +109,16 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 	var o policyFlags
 	var d decisionFlags
 	c := &cobra.Command{
-		Use:   "update NAME [--on-failure continue|pause] [--max-fee-gwei AMOUNT]",
+		Use: "update NAME [--on-failure continue|pause] [--max-fee-gwei AMOUNT] " +
+			"[--mode strict|pipelined] [--max-in-flight N]",
 		Short: "Change the policies of a submitter",
 		Args:  arguments("NAME"),
 		Long: `Change policies of a submitter; policies that are not given stay. The command
-returns once the owner of the account has applied them.`,
-		Example: "  fencepost submitter update alice --on-failure pause\n  fencepost submitter " +
-			"update alice --max-fee-gwei 80",
+returns once the owner of the account has applied them. A higher limit of nonces in flight applies at
+once, a lower one as nonces are released.`,
+		Example: "  fencepost submitter update alice --on-failure pause\n" +
+			"  fencepost submitter update alice --max-fee-gwei 80\n" +
+			"  fencepost submitter update alice --mode pipelined --max-in-flight 32",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask, err := o.request(cmd, args[0])
@@ -67,7 +126,15 @@ returns once the owner of the account has applied them.`,
 			return err
 		}
 		if ask == nil {
-			return misused(cmd, "nothing to change; give --on-failure, --max-fee-gwei, or both")
+			ask = &pb.UpdateSubmitterRequest{
+				Submitter: args[0], UpdateMask: &fieldmaskpb.FieldMask{}}
+		}
+		if err := o.update(cmd, ask); err != nil {
+			return err
+		}
+		if len(ask.UpdateMask.Paths) == 0 {
+			return misused(cmd, "nothing to change; give --on-failure, --max-fee-gwei, --mode or "+
+				"--max-in-flight")
 		}
 		ask.Reason, ask.Operator = d.reason, d.by(p)
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
@@ -80,6 +147,7 @@ returns once the owner of the account has applied them.`,
 		})(cmd, args)
 	}
 	o.add(c)
+	o.modeFlags.add(c)
 	d.addOptional(c, "reason, recorded with the command")
 	return c
 }
@@ -105,5 +173,17 @@ func shownPolicies(s *pb.Submitter) string {
 	if s.GetMaxFee() != "" {
 		limit = "max fee " + wei(s.GetMaxFee()) + " per gas"
 	}
-	return "on failure " + shownFailurePolicy(s) + ", " + limit
+	text := "on failure " + shownFailurePolicy(s) + ", " + limit
+	if s.GetMode() != pb.SubmitterMode_SUBMITTER_MODE_STRICT {
+		text += ", mode " + shownMode(s)
+	}
+	return text
+}
+
+func shownMode(s *pb.Submitter) string {
+	mode := strings.TrimPrefix(s.GetMode().String(), "SUBMITTER_MODE_")
+	if s.GetMode() == pb.SubmitterMode_SUBMITTER_MODE_STRICT {
+		return mode
+	}
+	return fmt.Sprintf("%s (up to %d in flight)", mode, s.GetMaxInFlight())
 }

@@ -214,6 +214,7 @@ type GasBump struct {
 	Multiplier  float64
 	MinInterval time.Duration
 	MaxAttempts int
+	Budget      int
 	MaxFeeCap   uint256.Int // wei for each unit of gas; zero: no limit
 }
 
@@ -259,14 +260,16 @@ type Gas struct {
 
 // Submitter is an account to send from, registered when the node starts.
 type Submitter struct {
-	Name      string
-	Chain     string
-	Address   common.Address
-	Signer    string
-	Mode      string
-	StartFrom string
-	OnFailure string       // empty: not set
-	MaxFee    *uint256.Int // wei per unit of gas; zero: no limit of its own; nil: not set
+	Name    string
+	Chain   string
+	Address common.Address
+	Signer  string
+	Mode    string // empty: not set
+	// of mode pipelined; 0: the default
+	MaxInFlight int
+	StartFrom   string
+	OnFailure   string       // empty: not set
+	MaxFee      *uint256.Int // wei per unit of gas; zero: no limit of its own; nil: not set
 }
 
 // Setting is one key with its effective value. Secrets are redacted.

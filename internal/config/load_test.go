@@ -43,7 +43,7 @@ func TestLoad_Example(t *testing.T) {
 			chain.Fees.MaxFeeCap == *uint256.NewInt(500e9) && chain.Fees.FixedPrice == nil,
 		"speeds": chain.Fees.SlowPercentile == 0 && chain.Fees.FastPercentile == 0 &&
 			chain.Fees.MinPrice.IsZero(),
-		"bumps": chain.GasBump == GasBump{false, 1.125, time.Minute, 10,
+		"bumps": chain.GasBump == GasBump{false, 1.125, time.Minute, 10, 4,
 			*uint256.NewInt(500e9)} && chain.GasBump.Permille() == 1125,
 		"off": !chain.Mempool.Diagnose && !chain.Finality.TellBlocks &&
 			chain.Prepare == Prepare{0, "always"} && !chain.Prepare.TrustsGasLimits() &&
@@ -52,7 +52,7 @@ func TestLoad_Example(t *testing.T) {
 		"signer": c.Signers[0].Timeout == 10*time.Second,
 		"key store": *c.Signers[0].KeyStore == KeyStore{filepath.Join(filepath.Dir(file),
 			"keys"), filepath.Join(filepath.Dir(file), "password")},
-		"submitter": c.Submitters[0].Mode == "strict" && c.Submitters[0].StartFrom == "0" &&
+		"submitter": c.Submitters[0].Mode == "" && c.Submitters[0].StartFrom == "0" &&
 			c.Submitters[0].Address.Hex() == "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
 		"policies": c.Submitters[0].OnFailure == "" && c.Submitters[0].MaxFee == nil,
 		"what it shows": find(t, c, "lease.duration") == Setting{"lease.duration", "10s",
@@ -155,7 +155,7 @@ signers:
     timeout: 5
 submitters:
   - {name: alice, chain: dve, address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92267",`+
-		` signer: locl, mode: pipelined}
+		` signer: locl, mode: parallel}
   - {name: Bob, chain: dev, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266,`+
 		` signer: local, start_from: -1}
 log: info
@@ -191,7 +191,7 @@ log: {level: warning, format: yaml}
 		`config.yaml:22: signers.local.timeout: "5" has no unit`,
 		`config.yaml:24: submitters.alice.address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92267" ` +
 			`has a wrong EIP-55 checksum`,
-		`config.yaml:24: submitters.alice.mode: "pipelined" is not one of strict`,
+		`config.yaml:24: submitters.alice.mode: "parallel" is not one of strict`,
 		`config.yaml:24: submitters.alice.chain: unknown chain "dve"; did you mean "dev"?`,
 		`config.yaml:24: submitters.alice.signer: unknown signer "locl"; did you mean "local"?`,
 		`config.yaml:25: submitters[1].name: "Bob"`,

@@ -91,7 +91,8 @@ func relations() []relation {
 		},
 		{"No two chains have the same chain_id.", relateChainIDs},
 		{"No endpoint is listed twice in chains.*.rpc.", relateEndpoints},
-		{"The chain and the signer of a submitter are defined in chains and signers.",
+		{"The chain and the signer of a submitter are defined in chains and signers, and its " +
+			"max_in_flight is at most 1 unless its mode is pipelined.",
 			relateSubmitters},
 		{
 			"No two submitters have the same chain and address: an account has one sequence of " +
@@ -501,6 +502,13 @@ func relateSubmitters(r *reader, c *Config) {
 	for i, path := range r.elementPaths["submitters"] {
 		known(path+".chain", c.Submitters[i].Chain, "chain", chains)
 		known(path+".signer", c.Submitters[i].Signer, "signer", signers)
+		if s := c.Submitters[i]; r.good(path+".mode", path+".max_in_flight") &&
+			s.Mode != "pipelined" && s.MaxInFlight > 1 {
+			key := path + ".max_in_flight"
+			r.problem(r.origins[key], key,
+				fmt.Sprintf("%d is above 1, the limit of mode strict", s.MaxInFlight),
+				"set mode to pipelined, or remove max_in_flight")
+		}
 	}
 }
 

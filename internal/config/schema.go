@@ -449,7 +449,8 @@ func chainFields() []field[Chain] {
 			"Canonical blocks above the receipt's block that make a transaction final.",
 			func(c *Chain) *uint64 { return &c.Confirmations }),
 		value("release_depth", orWord("final", whole[uint64](1, 2000)), "1",
-			"Depth of the receipt's block at which a strict submitter may take its next nonce. "+
+			"Depth of the receipt's block at which its nonce no longer counts as in flight: a "+
+				"strict submitter may then take its next one. "+
 				"1: as soon as the receipt is in a canonical block, regardless of "+
 				"finality.tag; 2: with one block above it, and so on. final, or a value equal "+
 				"to confirmations if that is above 1: once the transaction is final, "+
@@ -579,6 +580,11 @@ func gasBumpFields() []field[GasBump] {
 			"The most automatic replacements of a transaction, and the most replacements of "+
 				"its first cancel transaction.",
 			func(g *GasBump) *int { return &g.MaxAttempts }),
+		value("budget", whole(1, 1024), "4",
+			"Transactions of a pipelined account that may be bumped in a resubmit.interval, "+
+				"lowest nonces first. Blocks take nonces in order, so the others would wait "+
+				"anyway.",
+			func(g *GasBump) *int { return &g.Budget }),
 		value("max_fee_cap_gwei", gwei("0"), "500",
 			"The highest fee cap of any attempt but the first, tip included. It replaces "+
 				"fees.max_fee_cap_gwei; the caps of the account and of the transaction apply too. "+
@@ -638,10 +644,16 @@ func submitterFields() []field[Submitter] {
 			func(s *Submitter) *common.Address { return &s.Address }).must(),
 		value("signer", label(), "", "Name of the signer that holds its key.",
 			func(s *Submitter) *string { return &s.Signer }).must(),
-		value("mode", oneOf("strict"), "strict",
-			"How many transactions may have a nonce before they reach release_depth. strict: "+
-				"one at a time.",
+		value("mode", oneOf("strict", "pipelined"), "",
+			"How many transactions may have a nonce before they reach release_depth. strict (the "+
+				"default): one at a time; pipelined: up to max_in_flight. The ledger's value "+
+				"applies to an account that is already registered; change it with fencepost "+
+				"submitter update.",
 			func(s *Submitter) *string { return &s.Mode }),
+		value("max_in_flight", whole(0, 1024), "0",
+			"The limit of mode pipelined. 0: 16, as many as pools of go-ethereum keep of an "+
+				"account. As with mode, the ledger's value applies.",
+			func(s *Submitter) *int { return &s.MaxInFlight }),
 		value("start_from", matching(`"0", "chain" or a nonce`, `chain|0|[1-9][0-9]{0,17}`), "0",
 			"The first nonce. 0 requires an account that never sent a transaction; chain "+
 				"continues after the account's existing transactions; a number requires that "+

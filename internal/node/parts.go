@@ -113,7 +113,7 @@ func policy(c config.Chain) txn.Policy {
 		ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
 		ResubmitMaxAge: c.Resubmit.MaxAge,
 		Diagnose:       c.Mempool.Diagnose, BumpPermille: bump.Permille(),
-		BumpMaxFee: bump.MaxFeeCap, MaxFee: c.Fees.MaxFeeCap, FixedPrice: c.Fees.FixedPrice != nil,
+		BumpBudget: bump.Budget, BumpMaxFee: bump.MaxFeeCap, MaxFee: c.Fees.MaxFeeCap, FixedPrice: c.Fees.FixedPrice != nil,
 		Bump: txn.DefaultBumpPolicy{
 			Enabled:     bump.Enabled,
 			MinInterval: bump.MinInterval,
@@ -202,8 +202,13 @@ func registration(cfg *config.Config, s config.Submitter) store.Registration {
 		Address:   s.Address,
 		Signer:    s.Signer,
 		Mode:      txn.Strict,
+		AnyMode:   true,
 		StartFrom: s.StartFrom,
 	}
+	if s.Mode == "pipelined" {
+		r.Mode = txn.Pipelined
+	}
+	r.MaxInFlight = s.MaxInFlight
 	for _, c := range cfg.Chains {
 		if c.Name == s.Chain {
 			r.Chain = txn.ChainID(c.ChainID)
@@ -220,6 +225,12 @@ func registration(cfg *config.Config, s config.Submitter) store.Registration {
 func differing(s config.Submitter, is txn.Submitter) (keys []string) {
 	if s.OnFailure != "" && txn.OnFailure(strings.ToUpper(s.OnFailure)) != is.OnFailure {
 		keys = append(keys, "on_failure")
+	}
+	if s.Mode != "" && txn.Mode(strings.ToUpper(s.Mode)) != is.Mode {
+		keys = append(keys, "mode")
+	}
+	if s.MaxInFlight != 0 && s.MaxInFlight != is.Limit {
+		keys = append(keys, "max_in_flight")
 	}
 	if s.MaxFee != nil && !s.MaxFee.Eq(&is.MaxFee) {
 		keys = append(keys, "max_fee_gwei")

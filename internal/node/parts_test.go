@@ -40,6 +40,7 @@ func TestRegistration(t *testing.T) {
 		Chain:     2,
 		Signer:    "local",
 		Mode:      txn.Strict,
+		AnyMode:   true,
 		StartFrom: "chain",
 	}
 	want.OnFailure, want.MaxFee = txn.PauseOnFailure, *uint256.NewInt(7)
@@ -56,7 +57,9 @@ func TestRegistration(t *testing.T) {
 // Policies that are not configured never differ.
 func TestDiffering(t *testing.T) {
 	t.Parallel()
-	ledger := txn.Submitter{OnFailure: txn.PauseOnFailure, MaxFee: *uint256.NewInt(7)}
+	ledger := txn.Submitter{
+		OnFailure: txn.PauseOnFailure, MaxFee: *uint256.NewInt(7), Mode: txn.Pipelined, Limit: 8,
+	}
 	for name, c := range map[string]struct {
 		says config.Submitter
 		want []string
@@ -66,6 +69,10 @@ func TestDiffering(t *testing.T) {
 		"other": {
 			config.Submitter{OnFailure: "continue", MaxFee: uint256.NewInt(8)},
 			[]string{"on_failure", "max_fee_gwei"},
+		},
+		"the same mode": {config.Submitter{Mode: "pipelined", MaxInFlight: 8}, nil},
+		"another mode": {
+			config.Submitter{Mode: "strict", MaxInFlight: 1}, []string{"mode", "max_in_flight"},
 		},
 		"no limit":    {config.Submitter{MaxFee: new(uint256.Int)}, []string{"max_fee_gwei"}},
 		"only policy": {config.Submitter{OnFailure: "continue"}, []string{"on_failure"}},

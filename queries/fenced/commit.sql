@@ -19,6 +19,8 @@ WITH change AS (
            unnest(@fencing_token::BIGINT[])       AS fencing_token,
            unnest(@write_count::INT[])            AS write_count,
            unnest(@take_nonce::BIGINT[])          AS take_nonce,          -- -1: takes none
+           unnest(@take_last::BIGINT[])           AS take_last,           -- from take_nonce on
+           unnest(@take_slot::INT[])              AS take_slot,           -- the highest slot
            unnest(@init_nonce::BIGINT[])          AS init_nonce,          -- -1: starts no cursor
            unnest(@init_block::BIGINT[])          AS init_block,
            unnest(@init_block_hash::BYTEA[])      AS init_block_hash,
@@ -147,6 +149,12 @@ WITH change AS (
        AND (NOT w.late OR t.not_after <= clock_timestamp())
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
+), taken AS MATERIALIZED (
+    SELECT w.change_no, min(w.nonce) AS first_nonce, max(w.nonce) AS last_nonce,
+           max(w.slot) AS slot, count(DISTINCT w.nonce) AS nonces
+      FROM write w
+     WHERE w.kind = 'ALLOCATED'
+     GROUP BY w.change_no
 ), ok AS MATERIALIZED (
     SELECT l.*
       FROM lease l
@@ -158,8 +166,13 @@ WITH change AS (
        AND (l.write_count = 0
             OR (l.change_no, l.write_count)
                IN (SELECT t.change_no, count(*)::INT FROM tx t GROUP BY t.change_no))
+       -- the nonces are taken without a gap, and each slot is within the limit of the submitter
        AND (l.take_nonce < 0
-            OR (SELECT s.status FROM submitter s WHERE s.submitter_id = l.submitter_id) = 'ACTIVE'
+            OR (l.change_no, l.take_nonce, l.take_last, l.take_slot, l.take_last - l.take_nonce + 1)
+               IN (SELECT n.change_no, n.first_nonce, n.last_nonce, n.slot, n.nonces FROM taken n))
+       AND (l.take_nonce < 0
+            OR (SELECT s.status = 'ACTIVE' AND l.take_slot < s.max_in_flight
+                  FROM submitter s WHERE s.submitter_id = l.submitter_id)
                AND (SELECT count(*) FROM submitter_command k
                      WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL
                        -- the cancel of another transaction is no reason to wait, however often it
@@ -183,7 +196,7 @@ WITH change AS (
 ), cursor_moved AS (
     -- A change that takes a nonce found no protection, and one that lifts a protection clears it.
     UPDATE submitter_nonce_cursor n
-       SET next_nonce       = CASE WHEN o.take_nonce >= 0 THEN o.take_nonce + 1
+       SET next_nonce       = CASE WHEN o.take_nonce >= 0 THEN o.take_last + 1
                                    WHEN o.unprotect_expect >= 0 THEN o.unprotect_to
                                    ELSE n.next_nonce END,
            protect_reason   = CASE WHEN o.protect_expect >= 0 THEN o.protect_reason END,

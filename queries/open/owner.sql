@@ -98,12 +98,12 @@ SELECT sqlc.embed(t),
        EXISTS (SELECT FROM submitter_command k
                 WHERE k.applied_at IS NULL
                   AND k.submitter_id = ANY(@submitter_ids::INT[])) AS any_commands
-  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) s
+  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@heads::INT[]) AS head) s
  CROSS JOIN LATERAL (
        SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at FROM managed_tx q
         WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
         ORDER BY q.queue_seq
-        LIMIT @head::INT) h
+        LIMIT s.head) h
   JOIN managed_tx t ON t.submitter_id = h.submitter_id AND t.tx_id = h.tx_id
                    AND t.ctid = h.at -- see ListTxs
  ORDER BY t.submitter_id, t.queue_seq;

@@ -41,12 +41,35 @@ UPDATE submitter s SET start_from = @start_from
 
 -- SetPolicies changes the policies of a submitter. Its owner reads them again when it applies the
 -- UPDATE command that follows. NULL leaves a policy unchanged, even while another process changes
--- it.
+-- it. A submitter that becomes pipelined loses its owner, which may be an older program: see the
+-- trigger lease_needs_mode. A limit that does not fit the mode changes nothing.
 -- name: SetPolicies :execrows
+WITH wanted AS MATERIALIZED (
+    SELECT s.submitter_id, s.mode AS old_mode,
+           coalesce(sqlc.narg(mode)::TEXT, s.mode) AS mode,
+           CASE WHEN sqlc.narg(max_in_flight)::INT IS NOT NULL THEN sqlc.narg(max_in_flight)::INT
+                WHEN coalesce(sqlc.narg(mode)::TEXT, s.mode) = 'STRICT' THEN 1
+                WHEN s.mode = 'STRICT' THEN @default_in_flight::INT
+                ELSE s.max_in_flight END AS max_in_flight
+      FROM submitter s
+     WHERE s.submitter_id = @submitter_id
+), released AS (
+    UPDATE submitter_lease l
+       SET owner_node = '', fencing_token = l.fencing_token + 1, released = TRUE,
+           expires_at = clock_timestamp()
+      FROM wanted w
+     WHERE l.submitter_id = w.submitter_id AND w.old_mode = 'STRICT' AND w.mode <> 'STRICT'
+    RETURNING l.submitter_id
+)
 UPDATE submitter s
-   SET on_failure = coalesce(sqlc.narg(on_failure)::TEXT, s.on_failure),
-       max_fee    = NULLIF(coalesce(CAST(sqlc.narg(max_fee)::TEXT AS NUMERIC), s.max_fee), 0)
- WHERE s.submitter_id = @submitter_id;
+   SET on_failure    = coalesce(sqlc.narg(on_failure)::TEXT, s.on_failure),
+       max_fee       = NULLIF(coalesce(CAST(sqlc.narg(max_fee)::TEXT AS NUMERIC), s.max_fee), 0),
+       mode          = w.mode,
+       max_in_flight = w.max_in_flight
+  FROM wanted w
+ WHERE s.submitter_id = w.submitter_id AND s.mode = w.old_mode
+   AND (w.mode <> 'STRICT' OR w.max_in_flight = 1)
+   AND (SELECT count(*) FROM released) >= 0; -- leases first, as in Commit
 
 -- NamesOf is read once per submitter: names do not change.
 -- name: NamesOf :many

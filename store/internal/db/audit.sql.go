@@ -377,6 +377,19 @@ SELECT s.max_in_flight, l.fencing_token AS lease_token,
        (SELECT count(*) FROM managed_tx t
          WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
            AND t.released_at IS NULL) AS in_flight,
+       -- one of them took its nonce after the owner applied the newest change of the limit
+       (NOT EXISTS (SELECT FROM submitter_command k
+                     WHERE k.submitter_id = s.submitter_id AND k.kind = 'UPDATE'
+                       AND k.applied_at IS NULL)
+        AND EXISTS (SELECT FROM managed_tx t
+                      JOIN tx_attempt a ON a.submitter_id = t.submitter_id AND a.tx_id = t.tx_id
+                                       AND a.nonce = t.nonce AND a.kind = 'ORIGINAL'
+                     WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
+                       AND t.released_at IS NULL
+                       AND a.created_at > coalesce(
+                           (SELECT max(k.applied_at) FROM submitter_command k
+                             WHERE k.submitter_id = s.submitter_id AND k.kind = 'UPDATE'),
+                           '-infinity')))::BOOLEAN AS taken_since_limit,
        (CASE WHEN n.submitter_id IS NULL THEN
              EXISTS (SELECT FROM managed_tx t
                       WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL)
@@ -389,16 +402,17 @@ SELECT s.max_in_flight, l.fencing_token AS lease_token,
 `
 
 type AuditSubmitterRow struct {
-	MaxInFlight   int32
-	LeaseToken    int64
-	Started       bool
-	NextNonce     int64
-	InitNonce     int64
-	Protections   int64
-	Protected     bool
-	CursorToken   int64
-	InFlight      int64
-	UsedUnstarted bool
+	MaxInFlight     int32
+	LeaseToken      int64
+	Started         bool
+	NextNonce       int64
+	InitNonce       int64
+	Protections     int64
+	Protected       bool
+	CursorToken     int64
+	InFlight        int64
+	TakenSinceLimit bool
+	UsedUnstarted   bool
 }
 
 func (q *Queries) AuditSubmitter(ctx context.Context, submitterID int32) (AuditSubmitterRow, error) {
@@ -414,6 +428,7 @@ func (q *Queries) AuditSubmitter(ctx context.Context, submitterID int32) (AuditS
 		&i.Protected,
 		&i.CursorToken,
 		&i.InFlight,
+		&i.TakenSinceLimit,
 		&i.UsedUnstarted,
 	)
 	return i, err

@@ -18,98 +18,100 @@ WITH change AS (
            unnest($3::BIGINT[])       AS fencing_token,
            unnest($4::INT[])            AS write_count,
            unnest($5::BIGINT[])          AS take_nonce,          -- -1: takes none
-           unnest($6::BIGINT[])          AS init_nonce,          -- -1: starts no cursor
-           unnest($7::BIGINT[])          AS init_block,
-           unnest($8::BYTEA[])      AS init_block_hash,
-           unnest($9::BIGINT[])      AS protect_expect,      -- -1: does not protect
+           unnest($6::BIGINT[])           AS take_last,           -- from take_nonce on
+           unnest($7::INT[])              AS take_slot,           -- the highest slot
+           unnest($8::BIGINT[])          AS init_nonce,          -- -1: starts no cursor
+           unnest($9::BIGINT[])          AS init_block,
+           unnest($10::BYTEA[])      AS init_block_hash,
+           unnest($11::BIGINT[])      AS protect_expect,      -- -1: does not protect
            -- the protection in force that may be replaced; 0: none
-           unnest($10::BIGINT[])    AS protect_replaces,
-           unnest($11::TEXT[])        AS protect_reason,
-           unnest($12::TEXT[])      AS protect_evidence,
-           unnest($13::BIGINT[]) AS protect_chain_nonce, -- -1: unknown
+           unnest($12::BIGINT[])    AS protect_replaces,
+           unnest($13::TEXT[])        AS protect_reason,
+           unnest($14::TEXT[])      AS protect_evidence,
+           unnest($15::BIGINT[]) AS protect_chain_nonce, -- -1: unknown
            -- requested by a command, which records it
-           unnest($14::BOOLEAN[])      AS protect_asked,
+           unnest($16::BOOLEAN[])      AS protect_asked,
            -- -1: does not end a protection
-           unnest($15::BIGINT[])    AS unprotect_expect,
-           unnest($16::BIGINT[])        AS unprotect_id,
-           unnest($17::BIGINT[])        AS unprotect_to,
-           unnest($18::TEXT[])      AS unprotect_reason,
-           unnest($19::BOOLEAN[])    AS unprotect_asked,
-           unnest($20::TEXT[])            AS new_status,          -- '': unchanged
+           unnest($17::BIGINT[])    AS unprotect_expect,
+           unnest($18::BIGINT[])        AS unprotect_id,
+           unnest($19::BIGINT[])        AS unprotect_to,
+           unnest($20::TEXT[])      AS unprotect_reason,
+           unnest($21::BOOLEAN[])    AS unprotect_asked,
+           unnest($22::TEXT[])            AS new_status,          -- '': unchanged
            -- '': requested by a command, which records it
-           unnest($21::TEXT[])         AS status_reason,
+           unnest($23::TEXT[])         AS status_reason,
            -- compared with the chain after a fail-over
-           unnest($22::BOOLEAN[])           AS compared
+           unnest($24::BOOLEAN[])           AS compared
 ), write AS (
-    SELECT unnest($23::INT[])            AS change_no,
-           unnest($24::INT[])         AS submitter_id,
-           unnest($25::BIGINT[])     AS fencing_token,
-           unnest($26::UUID[])               AS tx_id,
-           unnest($27::BIGINT[])           AS version,
-           unnest($28::TEXT[])          AS from_state,
-           unnest($29::TEXT[])                AS kind,            -- '': no event
-           unnest($30::TEXT[])               AS state,
-           unnest($31::TEXT[])           AS sub_state,
-           unnest($32::BIGINT[])             AS nonce,           -- -1: none
-           unnest($33::INT[])                 AS slot,
-           unnest($34::BOOLEAN[])         AS released,
-           unnest($35::BOOLEAN[])         AS terminal,
-           unnest($36::BYTEA[])            AS tx_hash,         -- empty: none
-           unnest($37::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
-           unnest($38::BIGINT[])     AS receipt_block,
-           unnest($39::BYTEA[]) AS receipt_block_hash,
-           unnest($40::BOOLEAN[])  AS receipt_success,
-           unnest($41::BIGINT[])  AS receipt_gas_used,
-           unnest($42::TEXT[])   AS receipt_gas_price,
-           unnest($43::BYTEA[])       AS receipt_more,
-           unnest($44::TEXT[])            AS executed,
-           unnest($45::TEXT[])              AS reason,
-           unnest($46::TEXT[])          AS last_error,
-           unnest($47::TEXT[])     AS last_error_base,
-           unnest($48::INT[])      AS submit_attempts,
-           unnest($49::BOOLEAN[]) AS cancel_requested,
-           unnest($50::INT[])             AS requeued,
-           unnest($51::INT[])             AS accepted,
-           unnest($52::TEXT[])         AS last_answer,
-           unnest($53::INT[])               AS pooled,
-           unnest($54::TEXT[])            AS rejected,
-           unnest($55::BOOLEAN[])          AS waiting,
-           unnest($56::TEXT[])           AS diagnosis,
-           unnest($57::BYTEA[])              AS above,           -- empty: none
-           unnest($58::BIGINT[])       AS ended_block,     -- 0: none
-           unnest($59::BOOLEAN[])         AS new_fork,
-           unnest($60::BYTEA[])        AS event_above,     -- empty: none
-           unnest($61::BOOLEAN[])             AS late,            -- not_after has passed
-           unnest($62::BOOLEAN[])             AS sent,            -- after a broadcast
-           unnest($63::BIGINT[])          AS delay_ms
+    SELECT unnest($25::INT[])            AS change_no,
+           unnest($26::INT[])         AS submitter_id,
+           unnest($27::BIGINT[])     AS fencing_token,
+           unnest($28::UUID[])               AS tx_id,
+           unnest($29::BIGINT[])           AS version,
+           unnest($30::TEXT[])          AS from_state,
+           unnest($31::TEXT[])                AS kind,            -- '': no event
+           unnest($32::TEXT[])               AS state,
+           unnest($33::TEXT[])           AS sub_state,
+           unnest($34::BIGINT[])             AS nonce,           -- -1: none
+           unnest($35::INT[])                 AS slot,
+           unnest($36::BOOLEAN[])         AS released,
+           unnest($37::BOOLEAN[])         AS terminal,
+           unnest($38::BYTEA[])            AS tx_hash,         -- empty: none
+           unnest($39::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
+           unnest($40::BIGINT[])     AS receipt_block,
+           unnest($41::BYTEA[]) AS receipt_block_hash,
+           unnest($42::BOOLEAN[])  AS receipt_success,
+           unnest($43::BIGINT[])  AS receipt_gas_used,
+           unnest($44::TEXT[])   AS receipt_gas_price,
+           unnest($45::BYTEA[])       AS receipt_more,
+           unnest($46::TEXT[])            AS executed,
+           unnest($47::TEXT[])              AS reason,
+           unnest($48::TEXT[])          AS last_error,
+           unnest($49::TEXT[])     AS last_error_base,
+           unnest($50::INT[])      AS submit_attempts,
+           unnest($51::BOOLEAN[]) AS cancel_requested,
+           unnest($52::INT[])             AS requeued,
+           unnest($53::INT[])             AS accepted,
+           unnest($54::TEXT[])         AS last_answer,
+           unnest($55::INT[])               AS pooled,
+           unnest($56::TEXT[])            AS rejected,
+           unnest($57::BOOLEAN[])          AS waiting,
+           unnest($58::TEXT[])           AS diagnosis,
+           unnest($59::BYTEA[])              AS above,           -- empty: none
+           unnest($60::BIGINT[])       AS ended_block,     -- 0: none
+           unnest($61::BOOLEAN[])         AS new_fork,
+           unnest($62::BYTEA[])        AS event_above,     -- empty: none
+           unnest($63::BOOLEAN[])             AS late,            -- not_after has passed
+           unnest($64::BOOLEAN[])             AS sent,            -- after a broadcast
+           unnest($65::BIGINT[])          AS delay_ms
 ), attempt AS (
-    SELECT unnest($64::INT[])            AS change_no,
-           unnest($65::INT[])         AS submitter_id,
-           unnest($66::BIGINT[])     AS fencing_token,
-           unnest($67::UUID[])               AS tx_id,
-           unnest($68::INT[])           AS attempt_no,
-           unnest($69::TEXT[])                AS kind,
-           unnest($70::BIGINT[])             AS nonce,
-           unnest($71::BYTEA[])            AS tx_hash,
-           unnest($72::BYTEA[])             AS raw_tx,
-           unnest($73::BIGINT[])         AS gas_limit,
-           unnest($74::TEXT[])             AS fee_cap,
-           unnest($75::TEXT[])                 AS tip,
-           unnest($76::BOOLEAN[])           AS legacy
+    SELECT unnest($66::INT[])            AS change_no,
+           unnest($67::INT[])         AS submitter_id,
+           unnest($68::BIGINT[])     AS fencing_token,
+           unnest($69::UUID[])               AS tx_id,
+           unnest($70::INT[])           AS attempt_no,
+           unnest($71::TEXT[])                AS kind,
+           unnest($72::BIGINT[])             AS nonce,
+           unnest($73::BYTEA[])            AS tx_hash,
+           unnest($74::BYTEA[])             AS raw_tx,
+           unnest($75::BIGINT[])         AS gas_limit,
+           unnest($76::TEXT[])             AS fee_cap,
+           unnest($77::TEXT[])                 AS tip,
+           unnest($78::BOOLEAN[])           AS legacy
 ), applied AS (
-    SELECT unnest($77::INT[])            AS change_no,
-           unnest($78::INT[])         AS submitter_id,
-           unnest($79::BIGINT[])     AS fencing_token,
-           unnest($80::BIGINT[])        AS command_id,
-           unnest($81::TEXT[])              AS result
+    SELECT unnest($79::INT[])            AS change_no,
+           unnest($80::INT[])         AS submitter_id,
+           unnest($81::BIGINT[])     AS fencing_token,
+           unnest($82::BIGINT[])        AS command_id,
+           unnest($83::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held until the commit; a takeover changes fencing_token, a key column,
     -- and therefore waits for it.
-    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_replaces, c.protect_reason, c.protect_evidence, c.protect_chain_nonce, c.protect_asked, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.unprotect_asked, c.new_status, c.status_reason, c.compared
+    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.take_last, c.take_slot, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_replaces, c.protect_reason, c.protect_evidence, c.protect_chain_nonce, c.protect_asked, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.unprotect_asked, c.new_status, c.status_reason, c.compared
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id
                             AND l.fencing_token = c.fencing_token
-     WHERE l.owner_node = $82::TEXT AND l.expires_at > clock_timestamp()
+     WHERE l.owner_node = $84::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
@@ -146,8 +148,14 @@ WITH change AS (
        AND (NOT w.late OR t.not_after <= clock_timestamp())
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
+), taken AS MATERIALIZED (
+    SELECT w.change_no, min(w.nonce) AS first_nonce, max(w.nonce) AS last_nonce,
+           max(w.slot) AS slot, count(DISTINCT w.nonce) AS nonces
+      FROM write w
+     WHERE w.kind = 'ALLOCATED'
+     GROUP BY w.change_no
 ), ok AS MATERIALIZED (
-    SELECT l.change_no, l.submitter_id, l.fencing_token, l.write_count, l.take_nonce, l.init_nonce, l.init_block, l.init_block_hash, l.protect_expect, l.protect_replaces, l.protect_reason, l.protect_evidence, l.protect_chain_nonce, l.protect_asked, l.unprotect_expect, l.unprotect_id, l.unprotect_to, l.unprotect_reason, l.unprotect_asked, l.new_status, l.status_reason, l.compared
+    SELECT l.change_no, l.submitter_id, l.fencing_token, l.write_count, l.take_nonce, l.take_last, l.take_slot, l.init_nonce, l.init_block, l.init_block_hash, l.protect_expect, l.protect_replaces, l.protect_reason, l.protect_evidence, l.protect_chain_nonce, l.protect_asked, l.unprotect_expect, l.unprotect_id, l.unprotect_to, l.unprotect_reason, l.unprotect_asked, l.new_status, l.status_reason, l.compared
       FROM lease l
      WHERE CASE WHEN l.init_nonce >= 0
                 THEN l.change_no NOT IN (SELECT n.change_no FROM nonce_cursor n)
@@ -157,8 +165,13 @@ WITH change AS (
        AND (l.write_count = 0
             OR (l.change_no, l.write_count)
                IN (SELECT t.change_no, count(*)::INT FROM tx t GROUP BY t.change_no))
+       -- the nonces are taken without a gap, and each slot is within the limit of the submitter
        AND (l.take_nonce < 0
-            OR (SELECT s.status FROM submitter s WHERE s.submitter_id = l.submitter_id) = 'ACTIVE'
+            OR (l.change_no, l.take_nonce, l.take_last, l.take_slot, l.take_last - l.take_nonce + 1)
+               IN (SELECT n.change_no, n.first_nonce, n.last_nonce, n.slot, n.nonces FROM taken n))
+       AND (l.take_nonce < 0
+            OR (SELECT s.status = 'ACTIVE' AND l.take_slot < s.max_in_flight
+                  FROM submitter s WHERE s.submitter_id = l.submitter_id)
                AND (SELECT count(*) FROM submitter_command k
                      WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL
                        -- the cancel of another transaction is no reason to wait, however often it
@@ -182,7 +195,7 @@ WITH change AS (
 ), cursor_moved AS (
     -- A change that takes a nonce found no protection, and one that lifts a protection clears it.
     UPDATE submitter_nonce_cursor n
-       SET next_nonce       = CASE WHEN o.take_nonce >= 0 THEN o.take_nonce + 1
+       SET next_nonce       = CASE WHEN o.take_nonce >= 0 THEN o.take_last + 1
                                    WHEN o.unprotect_expect >= 0 THEN o.unprotect_to
                                    ELSE n.next_nonce END,
            protect_reason   = CASE WHEN o.protect_expect >= 0 THEN o.protect_reason END,
@@ -385,6 +398,8 @@ type CommitParams struct {
 	FencingToken      []int64
 	WriteCount        []int32
 	TakeNonce         []int64
+	TakeLast          []int64
+	TakeSlot          []int32
 	InitNonce         []int64
 	InitBlock         []int64
 	InitBlockHash     [][]byte
@@ -489,6 +504,8 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.FencingToken,
 		arg.WriteCount,
 		arg.TakeNonce,
+		arg.TakeLast,
+		arg.TakeSlot,
 		arg.InitNonce,
 		arg.InitBlock,
 		arg.InitBlockHash,

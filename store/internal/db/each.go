@@ -18,7 +18,7 @@ func (q *Queries) EachEventSince(ctx context.Context, p EventsSinceParams, take 
 
 // EachInboxTx is InboxTxs, one row after the other. A row is gone once take returns; what its fields point to is not.
 func (q *Queries) EachInboxTx(ctx context.Context, p InboxTxsParams, take func(*InboxTxsRow) error) error {
-	rows, err := q.db.Query(ctx, inboxTxs, p.SubmitterIds, p.Head)
+	rows, err := q.db.Query(ctx, inboxTxs, p.SubmitterIds, p.Heads)
 	return each(rows, err, take)
 }
 

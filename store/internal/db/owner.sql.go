@@ -134,12 +134,12 @@ SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_
        EXISTS (SELECT FROM submitter_command k
                 WHERE k.applied_at IS NULL
                   AND k.submitter_id = ANY($1::INT[])) AS any_commands
-  FROM (SELECT unnest($1::INT[]) AS submitter_id) s
+  FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::INT[]) AS head) s
  CROSS JOIN LATERAL (
        SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at FROM managed_tx q
         WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
         ORDER BY q.queue_seq
-        LIMIT $2::INT) h
+        LIMIT s.head) h
   JOIN managed_tx t ON t.submitter_id = h.submitter_id AND t.tx_id = h.tx_id
                    AND t.ctid = h.at -- see ListTxs
  ORDER BY t.submitter_id, t.queue_seq
@@ -147,7 +147,7 @@ SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_
 
 type InboxTxsParams struct {
 	SubmitterIds []int32
-	Head         int32
+	Heads        []int32
 }
 
 type InboxTxsRow struct {
@@ -162,7 +162,7 @@ type InboxTxsRow struct {
 // queue numbers commit out of order. Each row also has whether any of these submitters has a
 // command, which saves another query: mostly none has.
 func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsRow, error) {
-	rows, err := q.db.Query(ctx, inboxTxs, arg.SubmitterIds, arg.Head)
+	rows, err := q.db.Query(ctx, inboxTxs, arg.SubmitterIds, arg.Heads)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 )
 
 const namesOf = `-- name: NamesOf :many
+
 SELECT s.submitter_id, s.name
   FROM submitter s WHERE s.submitter_id = ANY($1::INT[])
 `
@@ -20,6 +21,7 @@ type NamesOfRow struct {
 	Name        string
 }
 
+// leases first, as in Commit
 // NamesOf is read once per submitter: names do not change.
 func (q *Queries) NamesOf(ctx context.Context, submitterIds []int32) ([]NamesOfRow, error) {
 	rows, err := q.db.Query(ctx, namesOf, submitterIds)
@@ -183,23 +185,56 @@ func (q *Queries) SavePoolRules(ctx context.Context, arg SavePoolRulesParams) er
 }
 
 const setPolicies = `-- name: SetPolicies :execrows
+WITH wanted AS MATERIALIZED (
+    SELECT s.submitter_id, s.mode AS old_mode,
+           coalesce($3::TEXT, s.mode) AS mode,
+           CASE WHEN $4::INT IS NOT NULL THEN $4::INT
+                WHEN coalesce($3::TEXT, s.mode) = 'STRICT' THEN 1
+                WHEN s.mode = 'STRICT' THEN $5::INT
+                ELSE s.max_in_flight END AS max_in_flight
+      FROM submitter s
+     WHERE s.submitter_id = $6
+), released AS (
+    UPDATE submitter_lease l
+       SET owner_node = '', fencing_token = l.fencing_token + 1, released = TRUE,
+           expires_at = clock_timestamp()
+      FROM wanted w
+     WHERE l.submitter_id = w.submitter_id AND w.old_mode = 'STRICT' AND w.mode <> 'STRICT'
+    RETURNING l.submitter_id
+)
 UPDATE submitter s
-   SET on_failure = coalesce($1::TEXT, s.on_failure),
-       max_fee    = NULLIF(coalesce(CAST($2::TEXT AS NUMERIC), s.max_fee), 0)
- WHERE s.submitter_id = $3
+   SET on_failure    = coalesce($1::TEXT, s.on_failure),
+       max_fee       = NULLIF(coalesce(CAST($2::TEXT AS NUMERIC), s.max_fee), 0),
+       mode          = w.mode,
+       max_in_flight = w.max_in_flight
+  FROM wanted w
+ WHERE s.submitter_id = w.submitter_id AND s.mode = w.old_mode
+   AND (w.mode <> 'STRICT' OR w.max_in_flight = 1)
+   AND (SELECT count(*) FROM released) >= 0
 `
 
 type SetPoliciesParams struct {
-	OnFailure   *string
-	MaxFee      *string
-	SubmitterID int32
+	OnFailure       *string
+	MaxFee          *string
+	Mode            *string
+	MaxInFlight     *int32
+	DefaultInFlight int32
+	SubmitterID     int32
 }
 
 // SetPolicies changes the policies of a submitter. Its owner reads them again when it applies the
 // UPDATE command that follows. NULL leaves a policy unchanged, even while another process changes
-// it.
+// it. A submitter that becomes pipelined loses its owner, which may be an older program: see the
+// trigger lease_needs_mode. A limit that does not fit the mode changes nothing.
 func (q *Queries) SetPolicies(ctx context.Context, arg SetPoliciesParams) (int64, error) {
-	result, err := q.db.Exec(ctx, setPolicies, arg.OnFailure, arg.MaxFee, arg.SubmitterID)
+	result, err := q.db.Exec(ctx, setPolicies,
+		arg.OnFailure,
+		arg.MaxFee,
+		arg.Mode,
+		arg.MaxInFlight,
+		arg.DefaultInFlight,
+		arg.SubmitterID,
+	)
 	if err != nil {
 		return 0, err
 	}

@@ -33,6 +33,8 @@ const (
 	SubmitterMode_SUBMITTER_MODE_UNSPECIFIED SubmitterMode = 0
 	// One at a time.
 	SubmitterMode_SUBMITTER_MODE_STRICT SubmitterMode = 1
+	// Up to max_in_flight. Blocks include them in the order of the queue, as with STRICT.
+	SubmitterMode_SUBMITTER_MODE_PIPELINED SubmitterMode = 2
 )
 
 // Enum value maps for SubmitterMode.
@@ -40,10 +42,12 @@ var (
 	SubmitterMode_name = map[int32]string{
 		0: "SUBMITTER_MODE_UNSPECIFIED",
 		1: "SUBMITTER_MODE_STRICT",
+		2: "SUBMITTER_MODE_PIPELINED",
 	}
 	SubmitterMode_value = map[string]int32{
 		"SUBMITTER_MODE_UNSPECIFIED": 0,
 		"SUBMITTER_MODE_STRICT":      1,
+		"SUBMITTER_MODE_PIPELINED":   2,
 	}
 )
 
@@ -853,6 +857,8 @@ type Submitter struct {
 	Pause *Pause `protobuf:"bytes,21,opt,name=pause,proto3" json:"pause,omitempty"`
 	// The queue is longer than queued.
 	QueuedIsAtLeast bool `protobuf:"varint,22,opt,name=queued_is_at_least,json=queuedIsAtLeast,proto3" json:"queued_is_at_least,omitempty"`
+	// Nonces that may be taken before they are released; 1 for STRICT.
+	MaxInFlight int32 `protobuf:"varint,23,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	// It cannot afford the head of its queue, or a transaction in flight: TX_SUB_STATE_UNFUNDED.
 	Unfunded bool `protobuf:"varint,40,opt,name=unfunded,proto3" json:"unfunded,omitempty"`
 	// Time of acceptance of the head of the queue; unset if the queue is empty.
@@ -1045,6 +1051,13 @@ func (x *Submitter) GetQueuedIsAtLeast() bool {
 	return false
 }
 
+func (x *Submitter) GetMaxInFlight() int32 {
+	if x != nil {
+		return x.MaxInFlight
+	}
+	return 0
+}
+
 func (x *Submitter) GetUnfunded() bool {
 	if x != nil {
 		return x.Unfunded
@@ -1072,7 +1085,9 @@ type RegisterSubmitterRequest struct {
 	Mode   SubmitterMode `protobuf:"varint,5,opt,name=mode,proto3,enum=fencepost.v1.SubmitterMode" json:"mode,omitempty"`
 	// "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
 	// number requires exactly that nonce.
-	StartFrom     string `protobuf:"bytes,6,opt,name=start_from,json=startFrom,proto3" json:"start_from,omitempty"`
+	StartFrom string `protobuf:"bytes,6,opt,name=start_from,json=startFrom,proto3" json:"start_from,omitempty"`
+	// PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+	MaxInFlight   int32 `protobuf:"varint,7,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1149,6 +1164,13 @@ func (x *RegisterSubmitterRequest) GetStartFrom() string {
 	return ""
 }
 
+func (x *RegisterSubmitterRequest) GetMaxInFlight() int32 {
+	if x != nil {
+		return x.MaxInFlight
+	}
+	return 0
+}
+
 type UpdateSubmitterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name or account id.
@@ -1156,12 +1178,18 @@ type UpdateSubmitterRequest struct {
 	OnFailure FailurePolicy `protobuf:"varint,2,opt,name=on_failure,json=onFailure,proto3,enum=fencepost.v1.FailurePolicy" json:"on_failure,omitempty"`
 	// In wei, decimal; empty removes the limit.
 	MaxFee string `protobuf:"bytes,3,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
-	// on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+	// Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+	// "onFailure,maxFee".
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Recorded with the command.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The person or system that requests it; recorded with the command.
-	Operator      string `protobuf:"bytes,6,opt,name=operator,proto3" json:"operator,omitempty"`
+	Operator string `protobuf:"bytes,6,opt,name=operator,proto3" json:"operator,omitempty"`
+	// A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
+	// without max_in_flight sets that to 16.
+	Mode SubmitterMode `protobuf:"varint,7,opt,name=mode,proto3,enum=fencepost.v1.SubmitterMode" json:"mode,omitempty"`
+	// 1 to 1024; above 1 only for PIPELINED.
+	MaxInFlight   int32 `protobuf:"varint,8,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1236,6 +1264,20 @@ func (x *UpdateSubmitterRequest) GetOperator() string {
 		return x.Operator
 	}
 	return ""
+}
+
+func (x *UpdateSubmitterRequest) GetMode() SubmitterMode {
+	if x != nil {
+		return x.Mode
+	}
+	return SubmitterMode_SUBMITTER_MODE_UNSPECIFIED
+}
+
+func (x *UpdateSubmitterRequest) GetMaxInFlight() int32 {
+	if x != nil {
+		return x.MaxInFlight
+	}
+	return 0
 }
 
 type UpdateSubmitterResponse struct {
@@ -2401,7 +2443,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"last_nonce\x18\x02 \x01(\x04B\x020\x01R\tlastNonce\x12\x13\n" +
 	"\x05tx_id\x18\x03 \x01(\tR\x04txId\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x89\b\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xad\b\n" +
 	"\tSubmitter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
@@ -2434,11 +2476,12 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"on_failure\x18\x13 \x01(\x0e2\x1b.fencepost.v1.FailurePolicyR\tonFailure\x12\x17\n" +
 	"\amax_fee\x18\x14 \x01(\tR\x06maxFee\x12)\n" +
 	"\x05pause\x18\x15 \x01(\v2\x13.fencepost.v1.PauseR\x05pause\x12+\n" +
-	"\x12queued_is_at_least\x18\x16 \x01(\bR\x0fqueuedIsAtLeast\x12\x1a\n" +
+	"\x12queued_is_at_least\x18\x16 \x01(\bR\x0fqueuedIsAtLeast\x12\"\n" +
+	"\rmax_in_flight\x18\x17 \x01(\x05R\vmaxInFlight\x12\x1a\n" +
 	"\bunfunded\x18( \x01(\bR\bunfunded\x12B\n" +
 	"\x0fqueue_head_time\x18) \x01(\v2\x1a.google.protobuf.TimestampR\rqueueHeadTimeB\r\n" +
 	"\v_next_nonceB\r\n" +
-	"\v_init_nonce\"\xd0\x03\n" +
+	"\v_init_nonce\"\x80\x04\n" +
 	"\x18RegisterSubmitterRequest\x123\n" +
 	"\x04name\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a2\x18^[a-z][a-z0-9._-]{0,63}$R\x04name\x12.\n" +
 	"\bchain_id\x18\x02 \x01(\x04B\x13\xbaH\x0e2\f\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f \x000\x01R\achainId\x124\n" +
@@ -2448,7 +2491,9 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
 	"start_from\x18\x06 \x01(\tB\x9a\x01\xbaH\x96\x01\xba\x01\x92\x01\n" +
 	"\n" +
-	"start_from\x12;must be \"0\", \"chain\" or the exact next nonce of the account\x1aGthis == '' || this == 'chain' || this.matches('^(0|[1-9][0-9]{0,17})$')R\tstartFrom\"\xc4\x02\n" +
+	"start_from\x12;must be \"0\", \"chain\" or the exact next nonce of the account\x1aGthis == '' || this == 'chain' || this.matches('^(0|[1-9][0-9]{0,17})$')R\tstartFrom\x12.\n" +
+	"\rmax_in_flight\x18\a \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\x80\b(\x00R\vmaxInFlight\"\xaf\x03\n" +
 	"\x16UpdateSubmitterRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12D\n" +
@@ -2458,7 +2503,10 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\vupdate_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskB\x06\xbaH\x03\xc8\x01\x01R\n" +
 	"updateMask\x12 \n" +
 	"\x06reason\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
-	"\boperator\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"P\n" +
+	"\boperator\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\x129\n" +
+	"\x04mode\x18\a \x01(\x0e2\x1b.fencepost.v1.SubmitterModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\x12.\n" +
+	"\rmax_in_flight\x18\b \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\x80\b(\x00R\vmaxInFlight\"P\n" +
 	"\x17UpdateSubmitterResponse\x125\n" +
 	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"l\n" +
 	"\x19RegisterSubmitterResponse\x125\n" +
@@ -2551,10 +2599,11 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"q\n" +
 	"\x14ListCommandsResponse\x121\n" +
 	"\bcommands\x18\x01 \x03(\v2\x15.fencepost.v1.CommandR\bcommands\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*J\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*h\n" +
 	"\rSubmitterMode\x12\x1e\n" +
 	"\x1aSUBMITTER_MODE_UNSPECIFIED\x10\x00\x12\x19\n" +
-	"\x15SUBMITTER_MODE_STRICT\x10\x01*m\n" +
+	"\x15SUBMITTER_MODE_STRICT\x10\x01\x12\x1c\n" +
+	"\x18SUBMITTER_MODE_PIPELINED\x10\x02*m\n" +
 	"\x0fSubmitterStatus\x12 \n" +
 	"\x1cSUBMITTER_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SUBMITTER_STATUS_ACTIVE\x10\x01\x12\x1b\n" +
@@ -2674,46 +2723,47 @@ var file_fencepost_v1_submitter_proto_depIdxs = []int32{
 	0,  // 19: fencepost.v1.RegisterSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
 	3,  // 20: fencepost.v1.UpdateSubmitterRequest.on_failure:type_name -> fencepost.v1.FailurePolicy
 	36, // 21: fencepost.v1.UpdateSubmitterRequest.update_mask:type_name -> google.protobuf.FieldMask
-	11, // 22: fencepost.v1.UpdateSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	11, // 23: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	11, // 24: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	2,  // 25: fencepost.v1.ListSubmittersRequest.conditions:type_name -> fencepost.v1.SubmitterCondition
-	11, // 26: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
-	11, // 27: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	11, // 28: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	11, // 29: fencepost.v1.ProtectSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
-	4,  // 30: fencepost.v1.ExitProtectRequest.decision:type_name -> fencepost.v1.ProtectionDecision
-	11, // 31: fencepost.v1.ExitProtectResponse.submitter:type_name -> fencepost.v1.Submitter
-	5,  // 32: fencepost.v1.ResolveStuckRequest.decision:type_name -> fencepost.v1.StuckDecision
-	37, // 33: fencepost.v1.ResolveStuckResponse.tx:type_name -> fencepost.v1.Tx
-	33, // 34: fencepost.v1.Command.create_time:type_name -> google.protobuf.Timestamp
-	33, // 35: fencepost.v1.Command.apply_time:type_name -> google.protobuf.Timestamp
-	30, // 36: fencepost.v1.ListCommandsResponse.commands:type_name -> fencepost.v1.Command
-	12, // 37: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
-	16, // 38: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
-	18, // 39: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
-	13, // 40: fencepost.v1.SubmitterService.UpdateSubmitter:input_type -> fencepost.v1.UpdateSubmitterRequest
-	20, // 41: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
-	22, // 42: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
-	24, // 43: fencepost.v1.SubmitterService.ProtectSubmitter:input_type -> fencepost.v1.ProtectSubmitterRequest
-	26, // 44: fencepost.v1.SubmitterService.ExitProtect:input_type -> fencepost.v1.ExitProtectRequest
-	28, // 45: fencepost.v1.SubmitterService.ResolveStuck:input_type -> fencepost.v1.ResolveStuckRequest
-	31, // 46: fencepost.v1.SubmitterService.ListCommands:input_type -> fencepost.v1.ListCommandsRequest
-	15, // 47: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
-	17, // 48: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
-	19, // 49: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
-	14, // 50: fencepost.v1.SubmitterService.UpdateSubmitter:output_type -> fencepost.v1.UpdateSubmitterResponse
-	21, // 51: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
-	23, // 52: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
-	25, // 53: fencepost.v1.SubmitterService.ProtectSubmitter:output_type -> fencepost.v1.ProtectSubmitterResponse
-	27, // 54: fencepost.v1.SubmitterService.ExitProtect:output_type -> fencepost.v1.ExitProtectResponse
-	29, // 55: fencepost.v1.SubmitterService.ResolveStuck:output_type -> fencepost.v1.ResolveStuckResponse
-	32, // 56: fencepost.v1.SubmitterService.ListCommands:output_type -> fencepost.v1.ListCommandsResponse
-	47, // [47:57] is the sub-list for method output_type
-	37, // [37:47] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	0,  // 22: fencepost.v1.UpdateSubmitterRequest.mode:type_name -> fencepost.v1.SubmitterMode
+	11, // 23: fencepost.v1.UpdateSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	11, // 24: fencepost.v1.RegisterSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	11, // 25: fencepost.v1.GetSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	2,  // 26: fencepost.v1.ListSubmittersRequest.conditions:type_name -> fencepost.v1.SubmitterCondition
+	11, // 27: fencepost.v1.ListSubmittersResponse.submitters:type_name -> fencepost.v1.Submitter
+	11, // 28: fencepost.v1.PauseSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	11, // 29: fencepost.v1.ResumeSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	11, // 30: fencepost.v1.ProtectSubmitterResponse.submitter:type_name -> fencepost.v1.Submitter
+	4,  // 31: fencepost.v1.ExitProtectRequest.decision:type_name -> fencepost.v1.ProtectionDecision
+	11, // 32: fencepost.v1.ExitProtectResponse.submitter:type_name -> fencepost.v1.Submitter
+	5,  // 33: fencepost.v1.ResolveStuckRequest.decision:type_name -> fencepost.v1.StuckDecision
+	37, // 34: fencepost.v1.ResolveStuckResponse.tx:type_name -> fencepost.v1.Tx
+	33, // 35: fencepost.v1.Command.create_time:type_name -> google.protobuf.Timestamp
+	33, // 36: fencepost.v1.Command.apply_time:type_name -> google.protobuf.Timestamp
+	30, // 37: fencepost.v1.ListCommandsResponse.commands:type_name -> fencepost.v1.Command
+	12, // 38: fencepost.v1.SubmitterService.RegisterSubmitter:input_type -> fencepost.v1.RegisterSubmitterRequest
+	16, // 39: fencepost.v1.SubmitterService.GetSubmitter:input_type -> fencepost.v1.GetSubmitterRequest
+	18, // 40: fencepost.v1.SubmitterService.ListSubmitters:input_type -> fencepost.v1.ListSubmittersRequest
+	13, // 41: fencepost.v1.SubmitterService.UpdateSubmitter:input_type -> fencepost.v1.UpdateSubmitterRequest
+	20, // 42: fencepost.v1.SubmitterService.PauseSubmitter:input_type -> fencepost.v1.PauseSubmitterRequest
+	22, // 43: fencepost.v1.SubmitterService.ResumeSubmitter:input_type -> fencepost.v1.ResumeSubmitterRequest
+	24, // 44: fencepost.v1.SubmitterService.ProtectSubmitter:input_type -> fencepost.v1.ProtectSubmitterRequest
+	26, // 45: fencepost.v1.SubmitterService.ExitProtect:input_type -> fencepost.v1.ExitProtectRequest
+	28, // 46: fencepost.v1.SubmitterService.ResolveStuck:input_type -> fencepost.v1.ResolveStuckRequest
+	31, // 47: fencepost.v1.SubmitterService.ListCommands:input_type -> fencepost.v1.ListCommandsRequest
+	15, // 48: fencepost.v1.SubmitterService.RegisterSubmitter:output_type -> fencepost.v1.RegisterSubmitterResponse
+	17, // 49: fencepost.v1.SubmitterService.GetSubmitter:output_type -> fencepost.v1.GetSubmitterResponse
+	19, // 50: fencepost.v1.SubmitterService.ListSubmitters:output_type -> fencepost.v1.ListSubmittersResponse
+	14, // 51: fencepost.v1.SubmitterService.UpdateSubmitter:output_type -> fencepost.v1.UpdateSubmitterResponse
+	21, // 52: fencepost.v1.SubmitterService.PauseSubmitter:output_type -> fencepost.v1.PauseSubmitterResponse
+	23, // 53: fencepost.v1.SubmitterService.ResumeSubmitter:output_type -> fencepost.v1.ResumeSubmitterResponse
+	25, // 54: fencepost.v1.SubmitterService.ProtectSubmitter:output_type -> fencepost.v1.ProtectSubmitterResponse
+	27, // 55: fencepost.v1.SubmitterService.ExitProtect:output_type -> fencepost.v1.ExitProtectResponse
+	29, // 56: fencepost.v1.SubmitterService.ResolveStuck:output_type -> fencepost.v1.ResolveStuckResponse
+	32, // 57: fencepost.v1.SubmitterService.ListCommands:output_type -> fencepost.v1.ListCommandsResponse
+	48, // [48:58] is the sub-list for method output_type
+	38, // [38:48] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_submitter_proto_init() }

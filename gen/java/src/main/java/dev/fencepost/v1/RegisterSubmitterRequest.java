@@ -276,6 +276,21 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int MAX_IN_FLIGHT_FIELD_NUMBER = 7;
+  private int maxInFlight_ = 0;
+  /**
+   * <pre>
+   * PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+   * </pre>
+   *
+   * <code>int32 max_in_flight = 7 [json_name = "maxInFlight"];</code>
+   * @return The maxInFlight.
+   */
+  @java.lang.Override
+  public int getMaxInFlight() {
+    return maxInFlight_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -308,6 +323,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(startFrom_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 6, startFrom_);
     }
+    if (maxInFlight_ != 0) {
+      output.writeInt32(7, maxInFlight_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -331,6 +349,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(startFrom_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(6, startFrom_);
+    }
+    if (maxInFlight_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeInt32Size(7, maxInFlight_);
     }
     return size;
   }
@@ -367,6 +389,8 @@ private static final long serialVersionUID = 0L;
     if (mode_ != other.mode_) return false;
     if (!getStartFrom()
         .equals(other.getStartFrom())) return false;
+    if (getMaxInFlight()
+        != other.getMaxInFlight()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -391,6 +415,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + mode_;
     hash = (37 * hash) + START_FROM_FIELD_NUMBER;
     hash = (53 * hash) + getStartFrom().hashCode();
+    hash = (37 * hash) + MAX_IN_FLIGHT_FIELD_NUMBER;
+    hash = (53 * hash) + getMaxInFlight();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -528,6 +554,7 @@ private static final long serialVersionUID = 0L;
       signer_ = "";
       mode_ = 0;
       startFrom_ = "";
+      maxInFlight_ = 0;
       return this;
     }
 
@@ -579,6 +606,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000020) != 0)) {
         result.startFrom_ = startFrom_;
       }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.maxInFlight_ = maxInFlight_;
+      }
     }
 
     @java.lang.Override
@@ -618,6 +648,9 @@ private static final long serialVersionUID = 0L;
         startFrom_ = other.startFrom_;
         bitField0_ |= 0x00000020;
         onChanged();
+      }
+      if (other.getMaxInFlight() != 0) {
+        setMaxInFlight(other.getMaxInFlight());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -673,6 +706,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000020;
               break;
             } // case 50
+            case 56: {
+              maxInFlight_ = input.readInt32();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 56
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1155,6 +1193,50 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       startFrom_ = value;
       bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+
+    private int maxInFlight_ ;
+    /**
+     * <pre>
+     * PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+     * </pre>
+     *
+     * <code>int32 max_in_flight = 7 [json_name = "maxInFlight"];</code>
+     * @return The maxInFlight.
+     */
+    @java.lang.Override
+    public int getMaxInFlight() {
+      return maxInFlight_;
+    }
+    /**
+     * <pre>
+     * PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+     * </pre>
+     *
+     * <code>int32 max_in_flight = 7 [json_name = "maxInFlight"];</code>
+     * @param value The maxInFlight to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMaxInFlight(int value) {
+
+      maxInFlight_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+     * </pre>
+     *
+     * <code>int32 max_in_flight = 7 [json_name = "maxInFlight"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMaxInFlight() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      maxInFlight_ = 0;
       onChanged();
       return this;
     }

@@ -112,4 +112,14 @@ public interface RegisterSubmitterRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getStartFromBytes();
+
+  /**
+   * <pre>
+   * PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+   * </pre>
+   *
+   * <code>int32 max_in_flight = 7 [json_name = "maxInFlight"];</code>
+   * @return The maxInFlight.
+   */
+  int getMaxInFlight();
 }

@@ -770,6 +770,21 @@ private static final long serialVersionUID = 0L;
     return queuedIsAtLeast_;
   }
 
+  public static final int MAX_IN_FLIGHT_FIELD_NUMBER = 23;
+  private int maxInFlight_ = 0;
+  /**
+   * <pre>
+   * Nonces that may be taken before they are released; 1 for STRICT.
+   * </pre>
+   *
+   * <code>int32 max_in_flight = 23 [json_name = "maxInFlight"];</code>
+   * @return The maxInFlight.
+   */
+  @java.lang.Override
+  public int getMaxInFlight() {
+    return maxInFlight_;
+  }
+
   public static final int UNFUNDED_FIELD_NUMBER = 40;
   private boolean unfunded_ = false;
   /**
@@ -903,6 +918,9 @@ private static final long serialVersionUID = 0L;
     if (queuedIsAtLeast_ != false) {
       output.writeBool(22, queuedIsAtLeast_);
     }
+    if (maxInFlight_ != 0) {
+      output.writeInt32(23, maxInFlight_);
+    }
     if (unfunded_ != false) {
       output.writeBool(40, unfunded_);
     }
@@ -999,6 +1017,10 @@ private static final long serialVersionUID = 0L;
     if (queuedIsAtLeast_ != false) {
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(22, queuedIsAtLeast_);
+    }
+    if (maxInFlight_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeInt32Size(23, maxInFlight_);
     }
     if (unfunded_ != false) {
       size += com.google.protobuf.CodedOutputStream
@@ -1097,6 +1119,8 @@ private static final long serialVersionUID = 0L;
     }
     if (getQueuedIsAtLeast()
         != other.getQueuedIsAtLeast()) return false;
+    if (getMaxInFlight()
+        != other.getMaxInFlight()) return false;
     if (getUnfunded()
         != other.getUnfunded()) return false;
     if (hasQueueHeadTime() != other.hasQueueHeadTime()) return false;
@@ -1183,6 +1207,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + QUEUED_IS_AT_LEAST_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getQueuedIsAtLeast());
+    hash = (37 * hash) + MAX_IN_FLIGHT_FIELD_NUMBER;
+    hash = (53 * hash) + getMaxInFlight();
     hash = (37 * hash) + UNFUNDED_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getUnfunded());
@@ -1386,6 +1412,7 @@ private static final long serialVersionUID = 0L;
         pauseBuilder_ = null;
       }
       queuedIsAtLeast_ = false;
+      maxInFlight_ = 0;
       unfunded_ = false;
       queueHeadTime_ = null;
       if (queueHeadTimeBuilder_ != null) {
@@ -1523,9 +1550,12 @@ private static final long serialVersionUID = 0L;
         result.queuedIsAtLeast_ = queuedIsAtLeast_;
       }
       if (((from_bitField0_ & 0x00400000) != 0)) {
-        result.unfunded_ = unfunded_;
+        result.maxInFlight_ = maxInFlight_;
       }
       if (((from_bitField0_ & 0x00800000) != 0)) {
+        result.unfunded_ = unfunded_;
+      }
+      if (((from_bitField0_ & 0x01000000) != 0)) {
         result.queueHeadTime_ = queueHeadTimeBuilder_ == null
             ? queueHeadTime_
             : queueHeadTimeBuilder_.build();
@@ -1646,6 +1676,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getQueuedIsAtLeast() != false) {
         setQueuedIsAtLeast(other.getQueuedIsAtLeast());
+      }
+      if (other.getMaxInFlight() != 0) {
+        setMaxInFlight(other.getMaxInFlight());
       }
       if (other.getUnfunded() != false) {
         setUnfunded(other.getUnfunded());
@@ -1807,16 +1840,21 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00200000;
               break;
             } // case 176
+            case 184: {
+              maxInFlight_ = input.readInt32();
+              bitField0_ |= 0x00400000;
+              break;
+            } // case 184
             case 320: {
               unfunded_ = input.readBool();
-              bitField0_ |= 0x00400000;
+              bitField0_ |= 0x00800000;
               break;
             } // case 320
             case 330: {
               input.readMessage(
                   internalGetQueueHeadTimeFieldBuilder().getBuilder(),
                   extensionRegistry);
-              bitField0_ |= 0x00800000;
+              bitField0_ |= 0x01000000;
               break;
             } // case 330
             default: {
@@ -3987,6 +4025,50 @@ private static final long serialVersionUID = 0L;
       return this;
     }
 
+    private int maxInFlight_ ;
+    /**
+     * <pre>
+     * Nonces that may be taken before they are released; 1 for STRICT.
+     * </pre>
+     *
+     * <code>int32 max_in_flight = 23 [json_name = "maxInFlight"];</code>
+     * @return The maxInFlight.
+     */
+    @java.lang.Override
+    public int getMaxInFlight() {
+      return maxInFlight_;
+    }
+    /**
+     * <pre>
+     * Nonces that may be taken before they are released; 1 for STRICT.
+     * </pre>
+     *
+     * <code>int32 max_in_flight = 23 [json_name = "maxInFlight"];</code>
+     * @param value The maxInFlight to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMaxInFlight(int value) {
+
+      maxInFlight_ = value;
+      bitField0_ |= 0x00400000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Nonces that may be taken before they are released; 1 for STRICT.
+     * </pre>
+     *
+     * <code>int32 max_in_flight = 23 [json_name = "maxInFlight"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMaxInFlight() {
+      bitField0_ = (bitField0_ & ~0x00400000);
+      maxInFlight_ = 0;
+      onChanged();
+      return this;
+    }
+
     private boolean unfunded_ ;
     /**
      * <pre>
@@ -4012,7 +4094,7 @@ private static final long serialVersionUID = 0L;
     public Builder setUnfunded(boolean value) {
 
       unfunded_ = value;
-      bitField0_ |= 0x00400000;
+      bitField0_ |= 0x00800000;
       onChanged();
       return this;
     }
@@ -4025,7 +4107,7 @@ private static final long serialVersionUID = 0L;
      * @return This builder for chaining.
      */
     public Builder clearUnfunded() {
-      bitField0_ = (bitField0_ & ~0x00400000);
+      bitField0_ = (bitField0_ & ~0x00800000);
       unfunded_ = false;
       onChanged();
       return this;
@@ -4043,7 +4125,7 @@ private static final long serialVersionUID = 0L;
      * @return Whether the queueHeadTime field is set.
      */
     public boolean hasQueueHeadTime() {
-      return ((bitField0_ & 0x00800000) != 0);
+      return ((bitField0_ & 0x01000000) != 0);
     }
     /**
      * <pre>
@@ -4074,7 +4156,7 @@ private static final long serialVersionUID = 0L;
       } else {
         queueHeadTimeBuilder_.setMessage(value);
       }
-      bitField0_ |= 0x00800000;
+      bitField0_ |= 0x01000000;
       onChanged();
       return this;
     }
@@ -4092,7 +4174,7 @@ private static final long serialVersionUID = 0L;
       } else {
         queueHeadTimeBuilder_.setMessage(builderForValue.build());
       }
-      bitField0_ |= 0x00800000;
+      bitField0_ |= 0x01000000;
       onChanged();
       return this;
     }
@@ -4105,7 +4187,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder mergeQueueHeadTime(com.google.protobuf.Timestamp value) {
       if (queueHeadTimeBuilder_ == null) {
-        if (((bitField0_ & 0x00800000) != 0) &&
+        if (((bitField0_ & 0x01000000) != 0) &&
           queueHeadTime_ != null &&
           queueHeadTime_ != com.google.protobuf.Timestamp.getDefaultInstance()) {
           getQueueHeadTimeBuilder().mergeFrom(value);
@@ -4116,7 +4198,7 @@ private static final long serialVersionUID = 0L;
         queueHeadTimeBuilder_.mergeFrom(value);
       }
       if (queueHeadTime_ != null) {
-        bitField0_ |= 0x00800000;
+        bitField0_ |= 0x01000000;
         onChanged();
       }
       return this;
@@ -4129,7 +4211,7 @@ private static final long serialVersionUID = 0L;
      * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
      */
     public Builder clearQueueHeadTime() {
-      bitField0_ = (bitField0_ & ~0x00800000);
+      bitField0_ = (bitField0_ & ~0x01000000);
       queueHeadTime_ = null;
       if (queueHeadTimeBuilder_ != null) {
         queueHeadTimeBuilder_.dispose();
@@ -4146,7 +4228,7 @@ private static final long serialVersionUID = 0L;
      * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
      */
     public com.google.protobuf.Timestamp.Builder getQueueHeadTimeBuilder() {
-      bitField0_ |= 0x00800000;
+      bitField0_ |= 0x01000000;
       onChanged();
       return internalGetQueueHeadTimeFieldBuilder().getBuilder();
     }

@@ -28,6 +28,14 @@ public enum SubmitterMode
    * <code>SUBMITTER_MODE_STRICT = 1;</code>
    */
   SUBMITTER_MODE_STRICT(1),
+  /**
+   * <pre>
+   * Up to max_in_flight. Blocks include them in the order of the queue, as with STRICT.
+   * </pre>
+   *
+   * <code>SUBMITTER_MODE_PIPELINED = 2;</code>
+   */
+  SUBMITTER_MODE_PIPELINED(2),
   UNRECOGNIZED(-1),
   ;
 
@@ -52,6 +60,14 @@ public enum SubmitterMode
    * <code>SUBMITTER_MODE_STRICT = 1;</code>
    */
   public static final int SUBMITTER_MODE_STRICT_VALUE = 1;
+  /**
+   * <pre>
+   * Up to max_in_flight. Blocks include them in the order of the queue, as with STRICT.
+   * </pre>
+   *
+   * <code>SUBMITTER_MODE_PIPELINED = 2;</code>
+   */
+  public static final int SUBMITTER_MODE_PIPELINED_VALUE = 2;
 
 
   public final int getNumber() {
@@ -80,6 +96,7 @@ public enum SubmitterMode
     switch (value) {
       case 0: return SUBMITTER_MODE_UNSPECIFIED;
       case 1: return SUBMITTER_MODE_STRICT;
+      case 2: return SUBMITTER_MODE_PIPELINED;
       default: return null;
     }
   }

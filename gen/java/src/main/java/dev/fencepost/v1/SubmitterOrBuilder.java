@@ -421,6 +421,16 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
+   * Nonces that may be taken before they are released; 1 for STRICT.
+   * </pre>
+   *
+   * <code>int32 max_in_flight = 23 [json_name = "maxInFlight"];</code>
+   * @return The maxInFlight.
+   */
+  int getMaxInFlight();
+
+  /**
+   * <pre>
    * It cannot afford the head of its queue, or a transaction in flight: TX_SUB_STATE_UNFUNDED.
    * </pre>
    *

@@ -201,7 +201,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "nce\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022\023" +
       "\n\005tx_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006rea" +
       "son\022.\n\004time\030\005 \001(\0132\032.google.protobuf.Time" +
-      "stampR\004time\"\211\010\n\tSubmitter\022\022\n\004name\030\001 \001(\tR" +
+      "stampR\004time\"\255\010\n\tSubmitter\022\022\n\004name\030\001 \001(\tR" +
       "\004name\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022\035\n\010" +
       "chain_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\004" +
       " \001(\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n" +
@@ -224,128 +224,133 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "nFailure\022\027\n\007max_fee\030\024 \001(\tR\006maxFee\022)\n\005pau" +
       "se\030\025 \001(\0132\023.fencepost.v1.PauseR\005pause\022+\n\022" +
       "queued_is_at_least\030\026 \001(\010R\017queuedIsAtLeas" +
-      "t\022\032\n\010unfunded\030( \001(\010R\010unfunded\022B\n\017queue_h" +
-      "ead_time\030) \001(\0132\032.google.protobuf.Timesta" +
-      "mpR\rqueueHeadTimeB\r\n\013_next_nonceB\r\n\013_ini" +
-      "t_nonce\"\317\001\n\030RegisterSubmitterRequest\022\022\n\004" +
-      "name\030\001 \001(\tR\004name\022\035\n\010chain_id\030\002 \001(\004B\0020\001R\007" +
-      "chainId\022\030\n\007address\030\003 \001(\tR\007address\022\026\n\006sig" +
-      "ner\030\004 \001(\tR\006signer\022/\n\004mode\030\005 \001(\0162\033.fencep" +
-      "ost.v1.SubmitterModeR\004mode\022\035\n\nstart_from" +
-      "\030\006 \001(\tR\tstartFrom\"\374\001\n\026UpdateSubmitterReq" +
-      "uest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022:\n\non" +
-      "_failure\030\002 \001(\0162\033.fencepost.v1.FailurePol" +
-      "icyR\tonFailure\022\027\n\007max_fee\030\003 \001(\tR\006maxFee\022" +
-      ";\n\013update_mask\030\004 \001(\0132\032.google.protobuf.F" +
-      "ieldMaskR\nupdateMask\022\026\n\006reason\030\005 \001(\tR\006re" +
-      "ason\022\032\n\010operator\030\006 \001(\tR\010operator\"P\n\027Upda" +
-      "teSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027" +
-      ".fencepost.v1.SubmitterR\tsubmitter\"l\n\031Re" +
-      "gisterSubmitterResponse\0225\n\tsubmitter\030\001 \001" +
-      "(\0132\027.fencepost.v1.SubmitterR\tsubmitter\022\030" +
-      "\n\007created\030\002 \001(\010R\007created\"3\n\023GetSubmitter" +
-      "Request\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\"M\n" +
-      "\024GetSubmitterResponse\0225\n\tsubmitter\030\001 \001(\013" +
-      "2\027.fencepost.v1.SubmitterR\tsubmitter\"\225\001\n" +
-      "\025ListSubmittersRequest\022\033\n\tpage_size\030\001 \001(" +
-      "\005R\010pageSize\022\035\n\npage_token\030\002 \001(\tR\tpageTok" +
-      "en\022@\n\nconditions\030\003 \003(\0162 .fencepost.v1.Su" +
-      "bmitterConditionR\nconditions\"y\n\026ListSubm" +
-      "ittersResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fen" +
-      "cepost.v1.SubmitterR\nsubmitters\022&\n\017next_" +
-      "page_token\030\002 \001(\tR\rnextPageToken\"i\n\025Pause" +
-      "SubmitterRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsub" +
-      "mitter\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operat" +
-      "or\030\003 \001(\tR\010operator\"O\n\026PauseSubmitterResp" +
-      "onse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.S" +
-      "ubmitterR\tsubmitter\"j\n\026ResumeSubmitterRe" +
-      "quest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\026\n\006r" +
-      "eason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010o" +
-      "perator\"P\n\027ResumeSubmitterResponse\0225\n\tsu" +
-      "bmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\t" +
-      "submitter\"k\n\027ProtectSubmitterRequest\022\034\n\t" +
-      "submitter\030\001 \001(\tR\tsubmitter\022\026\n\006reason\030\002 \001" +
-      "(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"Q" +
-      "\n\030ProtectSubmitterResponse\0225\n\tsubmitter\030" +
-      "\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmitte" +
-      "r\"\315\001\n\022ExitProtectRequest\022\034\n\tsubmitter\030\001 " +
-      "\001(\tR\tsubmitter\022\'\n\rprotection_id\030\002 \001(\003B\0020" +
-      "\001R\014protectionId\022<\n\010decision\030\003 \001(\0162 .fenc" +
-      "epost.v1.ProtectionDecisionR\010decision\022\026\n" +
-      "\006reason\030\004 \001(\tR\006reason\022\032\n\010operator\030\005 \001(\tR" +
-      "\010operator\"L\n\023ExitProtectResponse\0225\n\tsubm" +
-      "itter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsu" +
-      "bmitter\"\302\001\n\023ResolveStuckRequest\022\023\n\005tx_id" +
-      "\030\001 \001(\tR\004txId\0227\n\010decision\030\002 \001(\0162\033.fencepo" +
-      "st.v1.StuckDecisionR\010decision\022\026\n\006reason\030" +
-      "\003 \001(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010operato" +
-      "r\022)\n\016expect_version\030\024 \001(\004B\0020\001R\rexpectVer" +
-      "sion\"8\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\013" +
-      "2\020.fencepost.v1.TxR\002tx\"\362\002\n\007Command\022!\n\nco" +
-      "mmand_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 " +
-      "\001(\tR\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_" +
-      "id\030\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032" +
-      "\n\010operator\030\006 \001(\tR\010operator\022;\n\013create_tim" +
-      "e\030\007 \001(\0132\032.google.protobuf.TimestampR\ncre" +
-      "ateTime\0229\n\napply_time\030\010 \001(\0132\032.google.pro" +
-      "tobuf.TimestampR\tapplyTime\022\026\n\006result\030\t \001" +
-      "(\tR\006result\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014p" +
-      "rotectionId\022\026\n\006caller\030\013 \001(\tR\006caller\"o\n\023L" +
-      "istCommandsRequest\022\034\n\tsubmitter\030\001 \001(\tR\ts" +
-      "ubmitter\022\033\n\tpage_size\030\002 \001(\005R\010pageSize\022\035\n" +
-      "\npage_token\030\003 \001(\tR\tpageToken\"q\n\024ListComm" +
-      "andsResponse\0221\n\010commands\030\001 \003(\0132\025.fencepo" +
-      "st.v1.CommandR\010commands\022&\n\017next_page_tok" +
-      "en\030\002 \001(\tR\rnextPageToken*J\n\rSubmitterMode" +
-      "\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBM" +
-      "ITTER_MODE_STRICT\020\001*m\n\017SubmitterStatus\022 " +
-      "\n\034SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBM" +
-      "ITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATU" +
-      "S_PAUSED\020\002*\236\001\n\022SubmitterCondition\022#\n\037SUB" +
-      "MITTER_CONDITION_UNSPECIFIED\020\000\022!\n\035SUBMIT" +
-      "TER_CONDITION_PROTECTED\020\001\022\036\n\032SUBMITTER_C" +
-      "ONDITION_PAUSED\020\002\022 \n\034SUBMITTER_CONDITION" +
-      "_UNFUNDED\020\003*f\n\rFailurePolicy\022\036\n\032FAILURE_" +
-      "POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLICY_C" +
-      "ONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\335\001\n\022" +
-      "ProtectionDecision\022#\n\037PROTECTION_DECISIO" +
-      "N_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISION_R" +
-      "ESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN_FOR" +
-      "WARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_FORW" +
-      "ARD_KEEP_QUEUE\020\003\022)\n%PROTECTION_DECISION_" +
-      "RESUME_KEEP_QUEUE\020\004*\371\001\n\rStuckDecision\022\036\n" +
-      "\032STUCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_D" +
-      "ECISION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEUE" +
-      "\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK_DE" +
-      "CISION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISION" +
-      "_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISION_BU" +
-      "MP\020\006\022\031\n\025STUCK_DECISION_CANCEL\020\0072\256\007\n\020Subm" +
-      "itterService\022d\n\021RegisterSubmitter\022&.fenc" +
-      "epost.v1.RegisterSubmitterRequest\032\'.fenc" +
-      "epost.v1.RegisterSubmitterResponse\022U\n\014Ge" +
-      "tSubmitter\022!.fencepost.v1.GetSubmitterRe" +
-      "quest\032\".fencepost.v1.GetSubmitterRespons" +
-      "e\022[\n\016ListSubmitters\022#.fencepost.v1.ListS" +
-      "ubmittersRequest\032$.fencepost.v1.ListSubm" +
-      "ittersResponse\022^\n\017UpdateSubmitter\022$.fenc" +
-      "epost.v1.UpdateSubmitterRequest\032%.fencep" +
-      "ost.v1.UpdateSubmitterResponse\022[\n\016PauseS" +
-      "ubmitter\022#.fencepost.v1.PauseSubmitterRe" +
-      "quest\032$.fencepost.v1.PauseSubmitterRespo" +
-      "nse\022^\n\017ResumeSubmitter\022$.fencepost.v1.Re" +
-      "sumeSubmitterRequest\032%.fencepost.v1.Resu" +
-      "meSubmitterResponse\022a\n\020ProtectSubmitter\022" +
-      "%.fencepost.v1.ProtectSubmitterRequest\032&" +
-      ".fencepost.v1.ProtectSubmitterResponse\022R" +
-      "\n\013ExitProtect\022 .fencepost.v1.ExitProtect" +
-      "Request\032!.fencepost.v1.ExitProtectRespon" +
-      "se\022U\n\014ResolveStuck\022!.fencepost.v1.Resolv" +
-      "eStuckRequest\032\".fencepost.v1.ResolveStuc" +
-      "kResponse\022U\n\014ListCommands\022!.fencepost.v1" +
-      ".ListCommandsRequest\032\".fencepost.v1.List" +
-      "CommandsResponseBT\n\020dev.fencepost.v1P\001Z>" +
-      "github.com/fencepost/fencepost/gen/go/fe" +
-      "ncepost/v1;fencepostv1b\006proto3"
+      "t\022\"\n\rmax_in_flight\030\027 \001(\005R\013maxInFlight\022\032\n" +
+      "\010unfunded\030( \001(\010R\010unfunded\022B\n\017queue_head_" +
+      "time\030) \001(\0132\032.google.protobuf.TimestampR\r" +
+      "queueHeadTimeB\r\n\013_next_nonceB\r\n\013_init_no" +
+      "nce\"\363\001\n\030RegisterSubmitterRequest\022\022\n\004name" +
+      "\030\001 \001(\tR\004name\022\035\n\010chain_id\030\002 \001(\004B\0020\001R\007chai" +
+      "nId\022\030\n\007address\030\003 \001(\tR\007address\022\026\n\006signer\030" +
+      "\004 \001(\tR\006signer\022/\n\004mode\030\005 \001(\0162\033.fencepost." +
+      "v1.SubmitterModeR\004mode\022\035\n\nstart_from\030\006 \001" +
+      "(\tR\tstartFrom\022\"\n\rmax_in_flight\030\007 \001(\005R\013ma" +
+      "xInFlight\"\321\002\n\026UpdateSubmitterRequest\022\034\n\t" +
+      "submitter\030\001 \001(\tR\tsubmitter\022:\n\non_failure" +
+      "\030\002 \001(\0162\033.fencepost.v1.FailurePolicyR\tonF" +
+      "ailure\022\027\n\007max_fee\030\003 \001(\tR\006maxFee\022;\n\013updat" +
+      "e_mask\030\004 \001(\0132\032.google.protobuf.FieldMask" +
+      "R\nupdateMask\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010" +
+      "operator\030\006 \001(\tR\010operator\022/\n\004mode\030\007 \001(\0162\033" +
+      ".fencepost.v1.SubmitterModeR\004mode\022\"\n\rmax" +
+      "_in_flight\030\010 \001(\005R\013maxInFlight\"P\n\027UpdateS" +
+      "ubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fe" +
+      "ncepost.v1.SubmitterR\tsubmitter\"l\n\031Regis" +
+      "terSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132" +
+      "\027.fencepost.v1.SubmitterR\tsubmitter\022\030\n\007c" +
+      "reated\030\002 \001(\010R\007created\"3\n\023GetSubmitterReq" +
+      "uest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\"M\n\024Ge" +
+      "tSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027." +
+      "fencepost.v1.SubmitterR\tsubmitter\"\225\001\n\025Li" +
+      "stSubmittersRequest\022\033\n\tpage_size\030\001 \001(\005R\010" +
+      "pageSize\022\035\n\npage_token\030\002 \001(\tR\tpageToken\022" +
+      "@\n\nconditions\030\003 \003(\0162 .fencepost.v1.Submi" +
+      "tterConditionR\nconditions\"y\n\026ListSubmitt" +
+      "ersResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fencep" +
+      "ost.v1.SubmitterR\nsubmitters\022&\n\017next_pag" +
+      "e_token\030\002 \001(\tR\rnextPageToken\"i\n\025PauseSub" +
+      "mitterRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmit" +
+      "ter\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operator\030" +
+      "\003 \001(\tR\010operator\"O\n\026PauseSubmitterRespons" +
+      "e\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Subm" +
+      "itterR\tsubmitter\"j\n\026ResumeSubmitterReque" +
+      "st\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\026\n\006reas" +
+      "on\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010oper" +
+      "ator\"P\n\027ResumeSubmitterResponse\0225\n\tsubmi" +
+      "tter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsub" +
+      "mitter\"k\n\027ProtectSubmitterRequest\022\034\n\tsub" +
+      "mitter\030\001 \001(\tR\tsubmitter\022\026\n\006reason\030\002 \001(\tR" +
+      "\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"Q\n\030P" +
+      "rotectSubmitterResponse\0225\n\tsubmitter\030\001 \001" +
+      "(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"\315" +
+      "\001\n\022ExitProtectRequest\022\034\n\tsubmitter\030\001 \001(\t" +
+      "R\tsubmitter\022\'\n\rprotection_id\030\002 \001(\003B\0020\001R\014" +
+      "protectionId\022<\n\010decision\030\003 \001(\0162 .fencepo" +
+      "st.v1.ProtectionDecisionR\010decision\022\026\n\006re" +
+      "ason\030\004 \001(\tR\006reason\022\032\n\010operator\030\005 \001(\tR\010op" +
+      "erator\"L\n\023ExitProtectResponse\0225\n\tsubmitt" +
+      "er\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmi" +
+      "tter\"\302\001\n\023ResolveStuckRequest\022\023\n\005tx_id\030\001 " +
+      "\001(\tR\004txId\0227\n\010decision\030\002 \001(\0162\033.fencepost." +
+      "v1.StuckDecisionR\010decision\022\026\n\006reason\030\003 \001" +
+      "(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010operator\022)" +
+      "\n\016expect_version\030\024 \001(\004B\0020\001R\rexpectVersio" +
+      "n\"8\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020." +
+      "fencepost.v1.TxR\002tx\"\362\002\n\007Command\022!\n\ncomma" +
+      "nd_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\t" +
+      "R\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030" +
+      "\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010o" +
+      "perator\030\006 \001(\tR\010operator\022;\n\013create_time\030\007" +
+      " \001(\0132\032.google.protobuf.TimestampR\ncreate" +
+      "Time\0229\n\napply_time\030\010 \001(\0132\032.google.protob" +
+      "uf.TimestampR\tapplyTime\022\026\n\006result\030\t \001(\tR" +
+      "\006result\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014prot" +
+      "ectionId\022\026\n\006caller\030\013 \001(\tR\006caller\"o\n\023List" +
+      "CommandsRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubm" +
+      "itter\022\033\n\tpage_size\030\002 \001(\005R\010pageSize\022\035\n\npa" +
+      "ge_token\030\003 \001(\tR\tpageToken\"q\n\024ListCommand" +
+      "sResponse\0221\n\010commands\030\001 \003(\0132\025.fencepost." +
+      "v1.CommandR\010commands\022&\n\017next_page_token\030" +
+      "\002 \001(\tR\rnextPageToken*h\n\rSubmitterMode\022\036\n" +
+      "\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITT" +
+      "ER_MODE_STRICT\020\001\022\034\n\030SUBMITTER_MODE_PIPEL" +
+      "INED\020\002*m\n\017SubmitterStatus\022 \n\034SUBMITTER_S" +
+      "TATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITTER_STATUS_" +
+      "ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*\236\001" +
+      "\n\022SubmitterCondition\022#\n\037SUBMITTER_CONDIT" +
+      "ION_UNSPECIFIED\020\000\022!\n\035SUBMITTER_CONDITION" +
+      "_PROTECTED\020\001\022\036\n\032SUBMITTER_CONDITION_PAUS" +
+      "ED\020\002\022 \n\034SUBMITTER_CONDITION_UNFUNDED\020\003*f" +
+      "\n\rFailurePolicy\022\036\n\032FAILURE_POLICY_UNSPEC" +
+      "IFIED\020\000\022\033\n\027FAILURE_POLICY_CONTINUE\020\001\022\030\n\024" +
+      "FAILURE_POLICY_PAUSE\020\002*\335\001\n\022ProtectionDec" +
+      "ision\022#\n\037PROTECTION_DECISION_UNSPECIFIED" +
+      "\020\000\022\036\n\032PROTECTION_DECISION_RESUME\020\001\022%\n!PR" +
+      "OTECTION_DECISION_ALIGN_FORWARD\020\002\0220\n,PRO" +
+      "TECTION_DECISION_ALIGN_FORWARD_KEEP_QUEU" +
+      "E\020\003\022)\n%PROTECTION_DECISION_RESUME_KEEP_Q" +
+      "UEUE\020\004*\371\001\n\rStuckDecision\022\036\n\032STUCK_DECISI" +
+      "ON_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION_FAIL\020" +
+      "\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022\030\n\024STUCK_D" +
+      "ECISION_RETRY\020\003\022 \n\034STUCK_DECISION_FAIL_U" +
+      "NPROVEN\020\004\022#\n\037STUCK_DECISION_REQUEUE_UNPR" +
+      "OVEN\020\005\022\027\n\023STUCK_DECISION_BUMP\020\006\022\031\n\025STUCK" +
+      "_DECISION_CANCEL\020\0072\256\007\n\020SubmitterService\022" +
+      "d\n\021RegisterSubmitter\022&.fencepost.v1.Regi" +
+      "sterSubmitterRequest\032\'.fencepost.v1.Regi" +
+      "sterSubmitterResponse\022U\n\014GetSubmitter\022!." +
+      "fencepost.v1.GetSubmitterRequest\032\".fence" +
+      "post.v1.GetSubmitterResponse\022[\n\016ListSubm" +
+      "itters\022#.fencepost.v1.ListSubmittersRequ" +
+      "est\032$.fencepost.v1.ListSubmittersRespons" +
+      "e\022^\n\017UpdateSubmitter\022$.fencepost.v1.Upda" +
+      "teSubmitterRequest\032%.fencepost.v1.Update" +
+      "SubmitterResponse\022[\n\016PauseSubmitter\022#.fe" +
+      "ncepost.v1.PauseSubmitterRequest\032$.fence" +
+      "post.v1.PauseSubmitterResponse\022^\n\017Resume" +
+      "Submitter\022$.fencepost.v1.ResumeSubmitter" +
+      "Request\032%.fencepost.v1.ResumeSubmitterRe" +
+      "sponse\022a\n\020ProtectSubmitter\022%.fencepost.v" +
+      "1.ProtectSubmitterRequest\032&.fencepost.v1" +
+      ".ProtectSubmitterResponse\022R\n\013ExitProtect" +
+      "\022 .fencepost.v1.ExitProtectRequest\032!.fen" +
+      "cepost.v1.ExitProtectResponse\022U\n\014Resolve" +
+      "Stuck\022!.fencepost.v1.ResolveStuckRequest" +
+      "\032\".fencepost.v1.ResolveStuckResponse\022U\n\014" +
+      "ListCommands\022!.fencepost.v1.ListCommands" +
+      "Request\032\".fencepost.v1.ListCommandsRespo" +
+      "nseBT\n\020dev.fencepost.v1P\001Z>github.com/fe" +
+      "ncepost/fencepost/gen/go/fencepost/v1;fe" +
+      "ncepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -389,19 +394,19 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Submitter_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Submitter_descriptor,
-        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", "OnFailure", "MaxFee", "Pause", "QueuedIsAtLeast", "Unfunded", "QueueHeadTime", });
+        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", "OnFailure", "MaxFee", "Pause", "QueuedIsAtLeast", "MaxInFlight", "Unfunded", "QueueHeadTime", });
     internal_static_fencepost_v1_RegisterSubmitterRequest_descriptor =
       getDescriptor().getMessageType(6);
     internal_static_fencepost_v1_RegisterSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_RegisterSubmitterRequest_descriptor,
-        new java.lang.String[] { "Name", "ChainId", "Address", "Signer", "Mode", "StartFrom", });
+        new java.lang.String[] { "Name", "ChainId", "Address", "Signer", "Mode", "StartFrom", "MaxInFlight", });
     internal_static_fencepost_v1_UpdateSubmitterRequest_descriptor =
       getDescriptor().getMessageType(7);
     internal_static_fencepost_v1_UpdateSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_UpdateSubmitterRequest_descriptor,
-        new java.lang.String[] { "Submitter", "OnFailure", "MaxFee", "UpdateMask", "Reason", "Operator", });
+        new java.lang.String[] { "Submitter", "OnFailure", "MaxFee", "UpdateMask", "Reason", "Operator", "Mode", "MaxInFlight", });
     internal_static_fencepost_v1_UpdateSubmitterResponse_descriptor =
       getDescriptor().getMessageType(8);
     internal_static_fencepost_v1_UpdateSubmitterResponse_fieldAccessorTable = new

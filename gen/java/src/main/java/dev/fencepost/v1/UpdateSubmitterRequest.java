@@ -33,6 +33,7 @@ private static final long serialVersionUID = 0L;
     maxFee_ = "";
     reason_ = "";
     operator_ = "";
+    mode_ = 0;
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -170,7 +171,8 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.FieldMask updateMask_;
   /**
    * <pre>
-   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+   * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+   * "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -182,7 +184,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+   * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+   * "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -194,7 +197,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+   * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+   * "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -298,6 +302,49 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int MODE_FIELD_NUMBER = 7;
+  private int mode_ = 0;
+  /**
+   * <pre>
+   * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
+   * without max_in_flight sets that to 16.
+   * </pre>
+   *
+   * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
+   * @return The enum numeric value on the wire for mode.
+   */
+  @java.lang.Override public int getModeValue() {
+    return mode_;
+  }
+  /**
+   * <pre>
+   * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
+   * without max_in_flight sets that to 16.
+   * </pre>
+   *
+   * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
+   * @return The mode.
+   */
+  @java.lang.Override public dev.fencepost.v1.SubmitterMode getMode() {
+    dev.fencepost.v1.SubmitterMode result = dev.fencepost.v1.SubmitterMode.forNumber(mode_);
+    return result == null ? dev.fencepost.v1.SubmitterMode.UNRECOGNIZED : result;
+  }
+
+  public static final int MAX_IN_FLIGHT_FIELD_NUMBER = 8;
+  private int maxInFlight_ = 0;
+  /**
+   * <pre>
+   * 1 to 1024; above 1 only for PIPELINED.
+   * </pre>
+   *
+   * <code>int32 max_in_flight = 8 [json_name = "maxInFlight"];</code>
+   * @return The maxInFlight.
+   */
+  @java.lang.Override
+  public int getMaxInFlight() {
+    return maxInFlight_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -330,6 +377,12 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 6, operator_);
     }
+    if (mode_ != dev.fencepost.v1.SubmitterMode.SUBMITTER_MODE_UNSPECIFIED.getNumber()) {
+      output.writeEnum(7, mode_);
+    }
+    if (maxInFlight_ != 0) {
+      output.writeInt32(8, maxInFlight_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -353,6 +406,14 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(6, operator_);
+    }
+    if (mode_ != dev.fencepost.v1.SubmitterMode.SUBMITTER_MODE_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(7, mode_);
+    }
+    if (maxInFlight_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeInt32Size(8, maxInFlight_);
     }
     return size;
   }
@@ -392,6 +453,9 @@ private static final long serialVersionUID = 0L;
         .equals(other.getReason())) return false;
     if (!getOperator()
         .equals(other.getOperator())) return false;
+    if (mode_ != other.mode_) return false;
+    if (getMaxInFlight()
+        != other.getMaxInFlight()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -417,6 +481,10 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getReason().hashCode();
     hash = (37 * hash) + OPERATOR_FIELD_NUMBER;
     hash = (53 * hash) + getOperator().hashCode();
+    hash = (37 * hash) + MODE_FIELD_NUMBER;
+    hash = (53 * hash) + mode_;
+    hash = (37 * hash) + MAX_IN_FLIGHT_FIELD_NUMBER;
+    hash = (53 * hash) + getMaxInFlight();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -564,6 +632,8 @@ private static final long serialVersionUID = 0L;
       }
       reason_ = "";
       operator_ = "";
+      mode_ = 0;
+      maxInFlight_ = 0;
       return this;
     }
 
@@ -619,6 +689,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000020) != 0)) {
         result.operator_ = operator_;
       }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.mode_ = mode_;
+      }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.maxInFlight_ = maxInFlight_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -659,6 +735,12 @@ private static final long serialVersionUID = 0L;
         operator_ = other.operator_;
         bitField0_ |= 0x00000020;
         onChanged();
+      }
+      if (other.mode_ != 0) {
+        setModeValue(other.getModeValue());
+      }
+      if (other.getMaxInFlight() != 0) {
+        setMaxInFlight(other.getMaxInFlight());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -716,6 +798,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000020;
               break;
             } // case 50
+            case 56: {
+              mode_ = input.readEnum();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 56
+            case 64: {
+              maxInFlight_ = input.readInt32();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 64
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -974,7 +1066,8 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.FieldMask, com.google.protobuf.FieldMask.Builder, com.google.protobuf.FieldMaskOrBuilder> updateMaskBuilder_;
     /**
      * <pre>
-     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+     * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+     * "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -985,7 +1078,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+     * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+     * "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -1000,7 +1094,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+     * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+     * "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -1018,7 +1113,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+     * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+     * "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -1036,7 +1132,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+     * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+     * "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -1061,7 +1158,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+     * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+     * "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -1078,7 +1176,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+     * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+     * "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -1090,7 +1189,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+     * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+     * "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -1105,7 +1205,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+     * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+     * "onFailure,maxFee".
      * </pre>
      *
      * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -1304,6 +1405,127 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       operator_ = value;
       bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+
+    private int mode_ = 0;
+    /**
+     * <pre>
+     * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
+     * without max_in_flight sets that to 16.
+     * </pre>
+     *
+     * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
+     * @return The enum numeric value on the wire for mode.
+     */
+    @java.lang.Override public int getModeValue() {
+      return mode_;
+    }
+    /**
+     * <pre>
+     * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
+     * without max_in_flight sets that to 16.
+     * </pre>
+     *
+     * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
+     * @param value The enum numeric value on the wire for mode to set.
+     * @return This builder for chaining.
+     */
+    public Builder setModeValue(int value) {
+      mode_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
+     * without max_in_flight sets that to 16.
+     * </pre>
+     *
+     * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
+     * @return The mode.
+     */
+    @java.lang.Override
+    public dev.fencepost.v1.SubmitterMode getMode() {
+      dev.fencepost.v1.SubmitterMode result = dev.fencepost.v1.SubmitterMode.forNumber(mode_);
+      return result == null ? dev.fencepost.v1.SubmitterMode.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
+     * without max_in_flight sets that to 16.
+     * </pre>
+     *
+     * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
+     * @param value The mode to set.
+     * @throws IllegalArgumentException if UNRECOGNIZED is provided.
+     * @return This builder for chaining.
+     */
+    public Builder setMode(dev.fencepost.v1.SubmitterMode value) {
+      java.util.Objects.requireNonNull(value);
+      bitField0_ |= 0x00000040;
+      mode_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
+     * without max_in_flight sets that to 16.
+     * </pre>
+     *
+     * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMode() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      mode_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private int maxInFlight_ ;
+    /**
+     * <pre>
+     * 1 to 1024; above 1 only for PIPELINED.
+     * </pre>
+     *
+     * <code>int32 max_in_flight = 8 [json_name = "maxInFlight"];</code>
+     * @return The maxInFlight.
+     */
+    @java.lang.Override
+    public int getMaxInFlight() {
+      return maxInFlight_;
+    }
+    /**
+     * <pre>
+     * 1 to 1024; above 1 only for PIPELINED.
+     * </pre>
+     *
+     * <code>int32 max_in_flight = 8 [json_name = "maxInFlight"];</code>
+     * @param value The maxInFlight to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMaxInFlight(int value) {
+
+      maxInFlight_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * 1 to 1024; above 1 only for PIPELINED.
+     * </pre>
+     *
+     * <code>int32 max_in_flight = 8 [json_name = "maxInFlight"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMaxInFlight() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      maxInFlight_ = 0;
       onChanged();
       return this;
     }

@@ -63,7 +63,8 @@ public interface UpdateSubmitterRequestOrBuilder extends
 
   /**
    * <pre>
-   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+   * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+   * "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -72,7 +73,8 @@ public interface UpdateSubmitterRequestOrBuilder extends
   boolean hasUpdateMask();
   /**
    * <pre>
-   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+   * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+   * "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -81,7 +83,8 @@ public interface UpdateSubmitterRequestOrBuilder extends
   com.google.protobuf.FieldMask getUpdateMask();
   /**
    * <pre>
-   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
+   * Any of on_failure, max_fee, mode and max_in_flight. In JSON a single string:
+   * "onFailure,maxFee".
    * </pre>
    *
    * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
@@ -127,4 +130,35 @@ public interface UpdateSubmitterRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getOperatorBytes();
+
+  /**
+   * <pre>
+   * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
+   * without max_in_flight sets that to 16.
+   * </pre>
+   *
+   * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
+   * @return The enum numeric value on the wire for mode.
+   */
+  int getModeValue();
+  /**
+   * <pre>
+   * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
+   * without max_in_flight sets that to 16.
+   * </pre>
+   *
+   * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
+   * @return The mode.
+   */
+  dev.fencepost.v1.SubmitterMode getMode();
+
+  /**
+   * <pre>
+   * 1 to 1024; above 1 only for PIPELINED.
+   * </pre>
+   *
+   * <code>int32 max_in_flight = 8 [json_name = "maxInFlight"];</code>
+   * @return The maxInFlight.
+   */
+  int getMaxInFlight();
 }
