@@ -32,6 +32,13 @@ func gwei(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(
 // counter is the contract that counts its calls.
 var counter = txn.Address{0xc0}
 
+func modeOf(limit int) txn.Mode {
+	if limit > 1 {
+		return txn.Pipelined
+	}
+	return txn.Strict
+}
+
 // prepare registers the submitters and schedules the load.
 func (w *World) prepare() error {
 	w.chain.Register(counter, chaintest.Counter)
@@ -45,7 +52,8 @@ func (w *World) prepare() error {
 		go func() {
 			info, _, err = n.store.Register(context.Background(), store.Registration{
 				Name: fmt.Sprintf("s%d", i), Chain: w.chain.ID(), Address: address,
-				Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+				Signer: "keys", Mode: modeOf(w.plan.Limits[i]), StartFrom: txn.StartChain,
+				Policies: store.Policies{MaxInFlight: w.plan.Limits[i]},
 			})
 			done = true
 		}()

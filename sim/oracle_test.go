@@ -275,43 +275,67 @@ func (w *World) judgeOrder(l *ledger) {
 }
 
 // judgeTaking checks the state that all other transactions of the submitter were in when this one
-// took its nonce.
+// took its nonce: not more of them were in flight than the limit allows, and none had left a block.
 func (w *World) judgeTaking(l *ledger, id int32, taker *row, taken eventRow) {
+	limit := w.plan.Limits[slices.Index(w.submitters, txn.SubmitterID(id))]
+	inFlight := 1
 	for _, r := range l.bySub[id] {
 		if r == taker {
 			continue
 		}
-		var before *eventRow
-		allocated := false
-		for i := range r.events {
-			e := &r.events[i]
-			if e.xid > taken.xid {
-				break
-			}
-			before = e
-			allocated = allocated || e.kind == string(txn.EventAllocated)
-			if e.kind == string(txn.EventRequeued) {
-				allocated = false
-			}
-		}
-		if before == nil || !allocated ||
-			before.xid == taken.xid && before.kind == string(txn.EventAllocated) {
-			continue
-		}
-		switch txn.Kind(before.kind) {
-		case txn.EventIncluded, txn.EventConfirmed, txn.EventFailed, txn.EventCancelled:
-		case txn.EventCancelRequested: // the state is the one before the request
-			if slices.ContainsFunc(r.events, func(e eventRow) bool {
-				return e.kind == string(txn.EventIncluded) && e.xid < taken.xid
-			}) {
-				continue
-			}
-			fallthrough
+		before, was := r.before(taken)
+		switch {
+		case was == settled:
+		case was == inPool && limit > 1 && inFlight < limit:
+			inFlight++
 		default:
-			w.violated("L5", "%s of s%d took its nonce while %s was %s %s", taker.request, id,
-				r.request, before.state, before.kind)
+			w.violated("L5", "%s of s%d took its nonce while %s was %s %s, of at most %d in flight",
+				taker.request, id, r.request, before.state, before.kind, limit)
 		}
 	}
+}
+
+// The states of a transaction for one that takes its nonce.
+const (
+	settled = iota // without a nonce, or in a block
+	inPool
+	leftBlock
+)
+
+// before returns the last event of a transaction before, or in the same commit as, another one took
+// its nonce, and what it means for that.
+func (r *row) before(taken eventRow) (before *eventRow, was int) {
+	allocated, included := false, false
+	for i := range r.events {
+		e := &r.events[i]
+		if e.xid > taken.xid {
+			break
+		}
+		before = e
+		switch txn.Kind(e.kind) {
+		case txn.EventAllocated:
+			allocated = true
+		case txn.EventRequeued:
+			allocated, included = false, false
+		case txn.EventIncluded, txn.EventConfirmed, txn.EventFailed, txn.EventCancelled:
+			included = true
+		}
+	}
+	if before == nil || !allocated {
+		return before, settled
+	}
+	switch txn.Kind(before.kind) {
+	case txn.EventIncluded, txn.EventConfirmed, txn.EventFailed, txn.EventCancelled:
+		return before, settled
+	case txn.EventCancelRequested: // the state is the one before the request
+		if included {
+			return before, settled
+		}
+	}
+	if included {
+		return before, leftBlock
+	}
+	return before, inPool
 }
 
 func (w *World) rowOf(l *ledger, c *call) *row {

@@ -16,6 +16,7 @@ type Plan struct {
 	Seed       uint64
 	Nodes      int
 	Submitters int
+	Limits     []int // nonces in flight of each submitter; 1: strict
 	Watchers   int
 	Mode       engine.Mode
 	BlockTime  time.Duration
@@ -92,6 +93,7 @@ func Draw(seed uint64) Plan {
 	if d.IntN(2) == 0 {
 		p.Mode = engine.WorkerQueue
 	}
+	p.Limits = drawLimits(seed, p.Submitters)
 	for range p.Nodes {
 		p.Skews = append(p.Skews, drawSkew(d))
 	}
@@ -131,6 +133,19 @@ func Draw(seed uint64) Plan {
 		p.Faults[i].No = i
 	}
 	return p
+}
+
+// drawLimits makes every second submitter pipelined. It has its own source, so that the other parts
+// of a seed's plan do not depend on it.
+func drawLimits(seed uint64, submitters int) []int {
+	d := rand.New(rand.NewPCG(seed, 0x9199))
+	limits := make([]int, submitters)
+	for i := range limits {
+		if limits[i] = 1; d.IntN(2) == 0 {
+			limits[i] = []int{2, 3, 16}[d.IntN(3)]
+		}
+	}
+	return limits
 }
 
 func between(d *rand.Rand, from, to time.Duration) time.Duration {
@@ -338,6 +353,11 @@ func (p Plan) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "seed %d: %d nodes (%s), %d submitters, %d calls, %d watchers\n", p.Seed,
 		p.Nodes, p.Mode, p.Submitters, len(p.Calls), p.Watchers)
+	for i, limit := range p.Limits {
+		if limit > 1 {
+			fmt.Fprintf(&s, "  s%d has up to %d nonces in flight\n", i+1, limit)
+		}
+	}
 	for i, k := range p.Skews {
 		fmt.Fprintf(&s, "  clock of %c: offset %v, rate %.3f\n", 'a'+i, k.Offset,
 			k.Rate)

@@ -77,7 +77,9 @@ func randomChain(t *rapid.T) *chained {
 			MaxAttempts: 2,
 		}, 1125
 	}
+	p.BumpBudget = rapid.IntRange(0, 3).Draw(t, "budget")
 	c := newChained(rapid.IntRange(1, 4).Draw(t, "queued"), p)
+	c.limit(rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "limit"))
 	c.answer = rapid.SampledFrom([]StuckAction{StuckWait, StuckRetry, StuckBump, StuckCancel}).Draw(
 		t, "policy")
 	if rapid.Bool().Draw(t, "pause on failure") {
@@ -290,8 +292,13 @@ func (c *chained) executions(attempts []Attempt) int {
 // recorded the outcome.
 func (c *chained) takeover(answer Class) {
 	c.audit()
-	if b, ok := Decide(&c.view).(Broadcast); ok {
-		c.respond(*b.Attempt, answer)
+	switch s := Decide(&c.view).(type) {
+	case Broadcast:
+		c.respond(*s.Attempt, answer)
+	case BroadcastRange: // the first ones left
+		for _, b := range s.Items[:len(s.Items)/2] {
+			c.respond(*b.Attempt, answer)
+		}
 	}
 	c.dropMemory()
 }

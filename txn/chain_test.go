@@ -181,6 +181,12 @@ func (c *chained) step(t fataler, answer Class, prep Preparation) (rested bool) 
 		c.apply(t, Investigated(&c.view, s, by))
 	case Broadcast:
 		c.do(t, s, Outcome{Class: c.respond(*s.Attempt, answer)}, prep)
+	case BroadcastRange:
+		var answers []Outcome
+		for _, b := range s.Items {
+			answers = append(answers, Outcome{Class: c.respond(*b.Attempt, answer)})
+		}
+		c.apply(t, SentRange(&c.view, s, answers))
 	default:
 		c.do(t, s, Outcome{Class: answer}, prep)
 	}

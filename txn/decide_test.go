@@ -46,6 +46,7 @@ func TestDecide_AnyOutcomes(t *testing.T) {
 		p.ReleaseDepth = rapid.Uint64Range(1, 3).Draw(t, "release depth")
 		queued := rapid.IntRange(1, 5).Draw(t, "queued")
 		w := newWorld(queued, p)
+		w.limit(rapid.SampledFrom([]int{1, 1, 2, 4}).Draw(t, "limit"))
 		for range rapid.IntRange(0, 80).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "weather") {
 			case 0:
@@ -55,12 +56,15 @@ func TestDecide_AnyOutcomes(t *testing.T) {
 				w.head++
 			case 2:
 				if n := len(w.view.Open); n > 0 {
-					w.include(w.view.Open[n-1].newest().Hash, rapid.Bool().Draw(t, "success"))
+					w.include(w.nextToInclude().Hash, rapid.Bool().Draw(t, "success"))
 				}
 			case 3:
 				if n := len(w.view.Open); n > 0 {
-					delete(w.included,
-						w.view.Open[rapid.IntRange(0, n-1).Draw(t, "reorged")].newest().Hash)
+					i := rapid.IntRange(0, n-1).Draw(t, "reorged")
+					delete(w.included, w.view.Open[i].newest().Hash)
+					for i++; i < n && w.view.Submitter.Limit > 1; i++ {
+						delete(w.included, w.view.Open[i].newest().Hash)
+					}
 				}
 			case 4:
 				if n := len(w.view.Open); n > 0 {
@@ -95,6 +99,25 @@ func TestDecide_AnyOutcomes(t *testing.T) {
 	})
 }
 
+// limit sets the number of nonces in flight.
+func (w *world) limit(n int) {
+	if w.view.Submitter.Limit = n; n > 1 {
+		w.view.Submitter.Mode = Pipelined
+	}
+}
+
+// nextToInclude returns an attempt that a block may include: of the newest transaction or, of
+// several in flight, of the lowest that is in no block.
+func (w *world) nextToInclude() *Attempt {
+	for i := range w.view.Open {
+		newest := w.view.Open[i].newest()
+		if w.view.Submitter.Limit > 1 && w.included[newest.Hash] == nil {
+			return newest
+		}
+	}
+	return w.view.Open[len(w.view.Open)-1].newest()
+}
+
 func (w *world) randomTx(t *rapid.T) TxID {
 	all := slices.Concat(w.view.Open, w.view.Queue, w.final)
 	return all[rapid.IntRange(0, len(all)-1).Draw(t, "cancelled")].ID
@@ -126,6 +149,11 @@ func (w *world) finishAll(t fataler) {
 		step := Decide(&w.view)
 		if b, ok := step.(Broadcast); ok {
 			w.include(b.Attempt.Hash, true)
+		}
+		if r, ok := step.(BroadcastRange); ok {
+			for _, b := range r.Items {
+				w.include(b.Attempt.Hash, true)
+			}
 		}
 		if _, ok := step.(Rest); ok {
 			w.head++

@@ -133,11 +133,13 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		}
 		w.apply(t, Replaced(&w.view, s, r))
 	case Prepare:
-		if prep.Outcome.Class == Accepted {
-			prep.Signed = Signed{Hash: w.attemptHash(*s.Tx, s.Nonce, 1), Raw: []byte{1}}
-			prep.Quote = Quote{GasLimit: 21000}
-		}
+		w.sign(s, &prep)
 		w.apply(t, Prepared(&w.view, s, &prep))
+	case PrepareRange:
+		w.apply(t, PreparedRange(&w.view, s, w.prepareRange(s, prep)))
+	case BroadcastRange:
+		answers := slices.Repeat([]Outcome{answer}, len(s.Items))
+		w.apply(t, SentRange(&w.view, s, answers))
 	case Broadcast:
 		if s.CommandID != 0 {
 			w.apply(t, OriginalSent(&w.view, s, answer))
@@ -145,6 +147,28 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		}
 		w.apply(t, Sent(&w.view, s, answer))
 	}
+}
+
+func (w *world) sign(s Prepare, prep *Preparation) {
+	if prep.Outcome.Class == Accepted {
+		prep.Signed = Signed{Hash: w.attemptHash(*s.Tx, s.Nonce, 1), Raw: []byte{1}}
+		prep.Quote = Quote{GasLimit: 21000}
+	}
+}
+
+// prepareRange prepares as the engine does: all transactions have this result, or the last one has.
+func (w *world) prepareRange(s PrepareRange, prep Preparation) (done []Preparation) {
+	for i, item := range s.Items {
+		one := accepted
+		if w.head%2 == 0 || i == len(s.Items)-1 {
+			one = prep
+		}
+		w.sign(item, &one)
+		if done = append(done, one); !one.usable() {
+			break
+		}
+	}
+	return done
 }
 
 // lists are the transactions of the view. Computing a step must not change them, because it may
@@ -203,7 +227,7 @@ func (w *world) setAccount(a Account) {
 	a.Head, a.HeadHash = w.head, Hash{byte(w.head), byte(w.head >> 8), 2}
 	w.view.Head = w.head
 	if w.view.Cursor != nil {
-		a.Expected = w.view.Cursor.Next
+		a.Expected = w.view.Expected()
 	}
 	w.view.Suspicion, w.view.Open = AccountReadDone(&w.view, &a)
 	w.view.Account = &a
@@ -309,14 +333,20 @@ func (w *world) write(t fataler, c Change, x Write) {
 		}
 		w.gaps = slices.Delete(w.gaps, at, at+1)
 	} else if x.Next.Nonce != nil && tx.Nonce == nil {
-		if c.Take == nil || c.Take.Nonce != *x.Next.Nonce || x.Attempt == nil ||
-			w.view.Cursor.Next != *x.Next.Nonce {
-			t.Fatalf("nonce %d is taken without cursor and attempt", *x.Next.Nonce)
+		n := *x.Next.Nonce
+		if c.Take == nil || n < c.Take.Nonce || n >= c.Take.Next() || x.Attempt == nil ||
+			w.view.Cursor.Next != n {
+			t.Fatalf("nonce %d is taken without cursor and attempt", n)
+		}
+		for _, other := range w.view.Open {
+			if !other.Released && other.Slot == x.Next.Slot {
+				t.Fatalf("slot %d is taken twice", x.Next.Slot)
+			}
 		}
 		cursor := *w.view.Cursor
-		cursor.Next = c.Take.Nonce + 1
+		cursor.Next = n + 1
 		w.view.Cursor = &cursor
-		w.nonces, w.order = append(w.nonces, c.Take.Nonce), append(w.order, tx.ID)
+		w.nonces, w.order = append(w.nonces, n), append(w.order, tx.ID)
 	}
 	if x.Next.Nonce == nil && tx.Nonce != nil {
 		w.gaps = append(w.gaps, *tx.Nonce)
