@@ -85,8 +85,12 @@ func txOf(s txn.Step) *txn.Tx {
 	switch s := s.(type) {
 	case txn.Prepare:
 		return s.Tx
+	case txn.PrepareRange:
+		return s.Items[0].Tx
 	case txn.Broadcast:
 		return s.Tx
+	case txn.BroadcastRange:
+		return s.Items[0].Tx
 	case *txn.Replace:
 		return s.Tx
 	}
