@@ -34,8 +34,8 @@ type OwnerChain interface {
 	// for a draft, at its speed and within its own cap. A refusal of the node (it would revert, no
 	// funds) is an outcome; ACCEPTED comes with the quote.
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
-	// QuoteInOrder quotes drafts of one account as Quote does, each with the cost of the ones before
-	// it. It ends with the first that is not ACCEPTED.
+	// QuoteInOrder quotes drafts of one account as Quote does, each with the cost of the ones
+	// before it. It ends with the first that is not ACCEPTED.
 	QuoteInOrder(ctx context.Context, drafts []txn.Draft) []txn.Quoted
 	// Fees returns the market fees for a replacement. Its limit applies in place of the cap of
 	// Quote. After a refusal of the newest attempt they are fees, or of a type, that the nodes may

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/holiman/uint256"
 
@@ -49,7 +48,8 @@ func (r *harness) awaitExecuted(c *chaintest.Chain, ids []txn.TxID) {
 	r.t.Helper()
 	r.eventually("all are confirmed", func() error {
 		c.Mine(1)
-		if n := r.number("SELECT count(*) FROM managed_tx WHERE state = 'CONFIRMED'"); n < len(ids) {
+		n := r.number("SELECT count(*) FROM managed_tx WHERE state = 'CONFIRMED'")
+		if n < len(ids) {
 			return fmt.Errorf("%d of %d", n, len(ids))
 		}
 		return nil
@@ -101,5 +101,4 @@ func TestPipelined_Backlog_ExecutedInOrder(t *testing.T) {
 	if n := r.number(`SELECT max(slot) FROM managed_tx`); n != limit-1 {
 		t.Errorf("highest slot is %d", n)
 	}
-	_ = time.Second
 }

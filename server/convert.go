@@ -187,7 +187,8 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 		Address: s.Address.Hex(), Signer: s.Signer,
 		Mode:        pb.SubmitterMode(pb.SubmitterMode_value["SUBMITTER_MODE_"+string(s.Mode)]),
 		MaxInFlight: int32(s.Limit),
-		Status:      pb.SubmitterStatus(pb.SubmitterStatus_value["SUBMITTER_STATUS_"+string(s.Status)]),
+		Status: pb.SubmitterStatus(pb.SubmitterStatus_value["SUBMITTER_STATUS_"+
+			string(s.Status)]),
 
 		StartFrom: s.StartFrom, Lease: wireLease(s.Lease), Queued: s.Queued,
 		QueuedIsAtLeast: s.More, InFlight: s.InFlight, CreateTime: wireTime(s.CreatedAt),

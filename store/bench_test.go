@@ -183,7 +183,8 @@ func TestCommit_Rows_LookedUpByKey(t *testing.T) {
 	s := k.open("a")
 	for what, run := range map[string]func(q *db.Queries) error{
 		"the head of the queue": func(q *db.Queries) error {
-			_, err := q.InboxTxs(k.ctx, db.InboxTxsParams{SubmitterIds: []int32{1, 2, 3}, Heads: []int32{8, 8, 8}})
+			_, err := q.InboxTxs(k.ctx, db.InboxTxsParams{SubmitterIds: []int32{1, 2, 3},
+				Heads: []int32{8, 8, 8}})
 			return err
 		},
 		"the labels of events": func(q *db.Queries) error {

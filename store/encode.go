@@ -46,7 +46,8 @@ func room[T any](rows int, columns ...*[]T) {
 
 func roomForChanges(p *db.CommitParams, rows int) {
 	room(rows, &p.ChangeNo, &p.SubmitterID, &p.WriteCount, &p.TakeSlot)
-	room(rows, &p.FencingToken, &p.TakeNonce, &p.TakeLast, &p.InitNonce, &p.InitBlock, &p.ProtectExpect,
+	room(rows, &p.FencingToken, &p.TakeNonce, &p.TakeLast, &p.InitNonce, &p.InitBlock,
+		&p.ProtectExpect,
 		&p.ProtectReplaces, &p.UnprotectExpect, &p.UnprotectID, &p.UnprotectTo)
 	room(rows, &p.InitBlockHash)
 	room(rows, &p.ProtectReason, &p.ProtectEvidence, &p.UnprotectReason, &p.NewStatus,

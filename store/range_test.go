@@ -159,8 +159,8 @@ func TestSetPolicies_LimitOfStrict_Rejected(t *testing.T) {
 	}
 }
 
-// TestAcquire_OlderProgram_NotPipelined: a program that does not declare the mode gets no lease of a
-// pipelined submitter, and none while several nonces are in flight.
+// TestAcquire_OlderProgram_NotPipelined: a program that does not declare the mode gets no lease of
+// a pipelined submitter, and none while several nonces are in flight.
 func TestAcquire_OlderProgram_NotPipelined(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

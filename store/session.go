@@ -86,8 +86,8 @@ func parseURL(url, schema string) (*pgx.ConnConfig, error) {
 }
 
 // prepareSession declares the modes that this program knows, for the trigger lease_needs_mode, and
-// turns on waiting for the disk where it is off: bytes are sent once a commit is known, and a server
-// that loses the commit would sign for that nonce again. Stronger settings are left alone.
+// turns on waiting for the disk where it is off: bytes are sent once a commit is known, and a
+// server that loses the commit would sign for that nonce again. Stronger settings are left alone.
 func prepareSession(ctx context.Context, conn *pgconn.PgConn) error {
 	result := conn.ExecParams(ctx,
 		"SELECT set_config('fencepost.modes', $1, FALSE), "+

@@ -35,7 +35,8 @@ func suspect(v *View, a *Account) *Suspicion {
 		return v.Suspicion
 	}
 	return &Suspicion{
-		Reason: reason, Nonce: nonce, Latest: a.Latest, Head: a.Head, Hash: a.HeadHash, Since: v.Now,
+		Reason: reason, Nonce: nonce, Latest: a.Latest, Head: a.Head, Hash: a.HeadHash,
+		Since: v.Now,
 	}
 }
 
@@ -124,8 +125,8 @@ func finding(v *View) *Finding {
 	return f
 }
 
-// usedElsewhere finds the lowest nonce in flight that both reads show as used, that is settled, and of
-// which no attempt is included up to there; nil: none.
+// usedElsewhere finds the lowest nonce in flight that both reads show as used, that is settled, and
+// of which no attempt is included up to there; nil: none.
 func usedElsewhere(v *View, twice string) *Finding {
 	a, s := v.Account, v.Suspicion
 	if v.Head < a.Head {

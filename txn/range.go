@@ -385,7 +385,8 @@ func (v *View) mayBump(tx *Tx) bool {
 	if !v.concurrent() {
 		return true
 	}
-	budget, lower, recent := max(v.Policy.BumpBudget, 1), 0, 0
+	lower, recent := 0, 0
+	budget := max(v.Policy.BumpBudget, 1)
 	for i := range v.Open {
 		other := &v.Open[i]
 		if other.Sub == Included {

@@ -65,7 +65,8 @@ func TestRange_LaterFails_FirstOnesTaken(t *testing.T) {
 	}
 }
 
-// TestRange_PreparedAboveOpen_ProvesNothing: an approval in the pool may be what the transfer needs.
+// TestRange_PreparedAboveOpen_ProvesNothing: an approval in the pool may be what the transfer
+// needs.
 func TestRange_PreparedAboveOpen_ProvesNothing(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{ExecutionReverted, InsufficientFunds, Invalid} {

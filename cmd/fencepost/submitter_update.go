@@ -114,8 +114,8 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 		Short: "Change the policies of a submitter",
 		Args:  arguments("NAME"),
 		Long: `Change policies of a submitter; policies that are not given stay. The command
-returns once the owner of the account has applied them. A higher limit of nonces in flight applies at
-once, a lower one as nonces are released.`,
+returns once the owner of the account has applied them. A higher limit of nonces in flight
+applies at once, a lower one as nonces are released.`,
 		Example: "  fencepost submitter update alice --on-failure pause\n" +
 			"  fencepost submitter update alice --max-fee-gwei 80\n" +
 			"  fencepost submitter update alice --mode pipelined --max-in-flight 32",

@@ -113,7 +113,8 @@ func policy(c config.Chain) txn.Policy {
 		ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
 		ResubmitMaxAge: c.Resubmit.MaxAge,
 		Diagnose:       c.Mempool.Diagnose, BumpPermille: bump.Permille(),
-		BumpBudget: bump.Budget, BumpMaxFee: bump.MaxFeeCap, MaxFee: c.Fees.MaxFeeCap, FixedPrice: c.Fees.FixedPrice != nil,
+		BumpBudget: bump.Budget, BumpMaxFee: bump.MaxFeeCap, MaxFee: c.Fees.MaxFeeCap,
+		FixedPrice: c.Fees.FixedPrice != nil,
 		Bump: txn.DefaultBumpPolicy{
 			Enabled:     bump.Enabled,
 			MinInterval: bump.MinInterval,
