@@ -10,9 +10,8 @@ export const protections: Record<string, Meaning> = {
   NONCE_USED_ELSEWHERE: {
     says: "A transaction that is not in the ledger used a nonce of the account.",
     todo:
-      "Find the program that has the key, and stop it. Only Fencepost may use its key. Then " +
-      "align forward; if the transaction itself used the nonce, the protection lifts " +
-      "automatically.",
+      "Find the program that has the key, and stop it. Only Fencepost may use its key. Fail or " +
+      "requeue a transaction that lost its nonce, then lift the protection.",
   },
   CHAIN_BEHIND: {
     says: "The chain lacks blocks that the ledger knows.",
