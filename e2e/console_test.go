@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,9 +44,10 @@ func TestConsole(t *testing.T) {
 	if err := os.MkdirAll(shots, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := newConsoleStage(t)
+	s := &consoleStage{t: t, chain: embedded(t, 0, 14), tokens: t.TempDir()}
 	control := httptest.NewServer(s)
 	t.Cleanup(control.Close)
+	s.startNode(control.URL)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=spec",
@@ -69,13 +72,17 @@ type consoleStage struct {
 	t      *testing.T
 	chain  *testChain
 	node   *node
-	tokens string // folder
+	tokens string      // folder
+	deaf   atomic.Bool // the receiver of events accepts none
 }
 
-func newConsoleStage(t *testing.T) *consoleStage {
+// startNode starts the node, which delivers events to the server that steers it.
+func (s *consoleStage) startNode(control string) {
+	t := s.t
 	t.Helper()
-	s := &consoleStage{t: t, chain: embedded(t, 0, 14), tokens: t.TempDir()}
 	s.writeTokens(operatorToken)
+	writeFile(t, filepath.Join(s.tokens, "secrets"),
+		"whsec_"+base64.StdEncoding.EncodeToString([]byte("thirty-two bytes of the receiver"))+"\n")
 	s.node = prepareNode(t, s.chain,
 		nodeOptions{confirmations: 1, poll: 100 * time.Millisecond}, freshDatabase(t))
 	s.node.edit(t, "resubmit: {interval: 5s, max_attempts: 20}",
@@ -85,7 +92,14 @@ func newConsoleStage(t *testing.T) *consoleStage {
 callers:
   - {name: oscar, tokens_file: %q, submitters: ["*"], role: operator}
   - {name: rita, tokens_file: %q, submitters: [s00, s01]}
-ops:`, filepath.Join(s.tokens, "operator"), filepath.Join(s.tokens, "reader")))
+sinks:
+  - name: hook
+    kind: webhook
+    labels: [sink=console]
+    retry: {min: 100ms, max: 1s, for: 1s}
+    webhook: {url: %q, secrets_file: %q, allow_private: true}
+ops:`, filepath.Join(s.tokens, "operator"), filepath.Join(s.tokens, "reader"),
+		control+"/event", filepath.Join(s.tokens, "secrets")))
 	s.node.migrate(t)
 	if _, err := s.node.pool.Exec(t.Context(), `
 WITH added AS (
@@ -101,7 +115,6 @@ INSERT INTO submitter_lease (submitter_id) SELECT a.submitter_id FROM added a`,
 		t.Fatal(err)
 	}
 	s.node.start(t)
-	return s
 }
 
 // writeTokens replaces the token of the operator, as a rotation does.
@@ -117,7 +130,7 @@ func (s *consoleStage) writeTokens(operator string) {
 }
 
 // ServeHTTP runs one step that the browser's tests request: /mine/5, /drop, /spend/3/0 (key and
-// nonce), /kill, /start, /token/NEW.
+// nonce), /hook/refuse, /kill, /start, /token/NEW. The node delivers events to /event.
 func (s *consoleStage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	step := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	number := func(i int) int {
@@ -136,6 +149,12 @@ func (s *consoleStage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = s.chain.Client.Client().CallContext(r.Context(), nil, "dev_dropPending")
 	case "spend":
 		_, err = s.chain.spend(number(1), uint64(number(2)))
+	case "hook":
+		s.deaf.Store(step[1] == "refuse")
+	case "event":
+		if s.deaf.Load() {
+			err = errNotYet
+		}
 	case "kill":
 		s.node.proc.kill()
 	case "start":

@@ -73,6 +73,8 @@ type Client struct {
 	Txs pb.TxServiceClient
 	// Submitters manages the accounts that Fencepost sends from, for operators.
 	Submitters pb.SubmitterServiceClient
+	// Sinks manages the delivery of events to other systems, for operators.
+	Sinks pb.SinkServiceClient
 	// Status reports the state of the nodes and their chains.
 	Status pb.StatusServiceClient
 
@@ -129,6 +131,7 @@ func Connect(target string, o Options) (*Client, error) {
 	c.conn = conn
 	c.Txs = pb.NewTxServiceClient(conn)
 	c.Submitters = pb.NewSubmitterServiceClient(conn)
+	c.Sinks = pb.NewSinkServiceClient(conn)
 	c.Status = pb.NewStatusServiceClient(conn)
 	return c, nil
 }

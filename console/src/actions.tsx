@@ -14,7 +14,7 @@ export interface Confirmed {
 export interface Choice {
   readonly action: Action;
   readonly run: (confirmed: Confirmed) => Promise<unknown>;
-  /** Any caller of the account may do it, not only operators. */
+  /** Who may do it; operators unless given. */
   readonly anyCaller?: boolean;
 }
 
@@ -103,7 +103,9 @@ function ConfirmDialog({
     setBusy(true);
     setError(undefined);
     try {
-      session.setOperator(operator.trim());
+      if (!action.unrecorded) {
+        session.setOperator(operator.trim());
+      }
       await choice.run({ reason: reason.trim(), operator: operator.trim(), option });
       onClose(true);
     } catch (failed) {
@@ -127,25 +129,29 @@ function ConfirmDialog({
           {action.label}: {subject}
         </h2>
         <p>{action.does}</p>
-        <label>
-          Reason{action.reasonRequired ? "" : " (optional)"}, recorded forever
-          <textarea
-            value={reason}
-            required={action.reasonRequired}
-            maxLength={512}
-            rows={2}
-            onChange={(event) => setReason(event.target.value)}
-          />
-        </label>
-        <label>
-          Your name, recorded with the decision
-          <input
-            value={operator}
-            required
-            maxLength={128}
-            onChange={(event) => setOperator(event.target.value)}
-          />
-        </label>
+        {!action.unrecorded && (
+          <>
+            <label>
+              Reason{action.reasonRequired ? "" : " (optional)"}, recorded forever
+              <textarea
+                value={reason}
+                required={action.reasonRequired}
+                maxLength={512}
+                rows={2}
+                onChange={(event) => setReason(event.target.value)}
+              />
+            </label>
+            <label>
+              Your name, recorded with the decision
+              <input
+                value={operator}
+                required
+                maxLength={128}
+                onChange={(event) => setOperator(event.target.value)}
+              />
+            </label>
+          </>
+        )}
         {action.option && (
           <label className="check">
             <input

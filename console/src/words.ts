@@ -188,6 +188,8 @@ export interface Action {
   readonly danger?: boolean;
   /** The request needs a reason. */
   readonly reasonRequired?: boolean;
+  /** Neither reason nor name are recorded. */
+  readonly unrecorded?: boolean;
   /** A further confirmation, which makes the action a stronger one. */
   readonly option?: string;
 }
@@ -291,6 +293,30 @@ export const actions = {
     does:
       "Signs a replacement with the same nonce and higher fees, regardless of the bump policy. " +
       "At most one attempt is included.",
+  },
+  retryDelivery: {
+    label: "Deliver again",
+    does:
+      "Retries the events of this transaction at once, in order, beginning with the first " +
+      "undelivered one.",
+    unrecorded: true,
+  },
+  skipDelivery: {
+    label: "Skip event",
+    does:
+      "Gives up the first undelivered event: the receiver never gets it from this sink. The " +
+      "events after it are delivered.",
+    danger: true,
+    unrecorded: true,
+  },
+  retryAll: {
+    label: "Deliver all again",
+    does: "Retries all dead transactions of this sink at once, each in order.",
+    unrecorded: true,
+  },
+  resumeSink: {
+    label: "Resume sink",
+    does: "Continues the deliveries where they stopped. No event is lost.",
   },
 } satisfies Record<string, Action>;
 

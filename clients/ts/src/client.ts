@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient, type Client as Stub, type Transport } from "@connectrpc/connect";
+import { SinkService } from "@fencepost/client-gen/fencepost/v1/sink";
 import { StatusService } from "@fencepost/client-gen/fencepost/v1/status";
 import { SubmitterService } from "@fencepost/client-gen/fencepost/v1/submitter";
 import {
@@ -63,6 +64,8 @@ export class Client {
   readonly txs: Stub<typeof TxService>;
   /** Manages the accounts that Fencepost sends from, for operators. */
   readonly submitters: Stub<typeof SubmitterService>;
+  /** Manages the delivery of events to other systems, for operators. */
+  readonly sinks: Stub<typeof SinkService>;
   /** Reports the state of the nodes and their chains. */
   readonly status: Stub<typeof StatusService>;
   readonly #limits: { heartbeatMs: number; patienceMs: number };
@@ -73,6 +76,7 @@ export class Client {
     const patiently = patient(transport, options.timeoutMs ?? 60_000, options.token, this.#ending);
     this.txs = createClient(TxService, patiently);
     this.submitters = createClient(SubmitterService, patiently);
+    this.sinks = createClient(SinkService, patiently);
     this.status = createClient(StatusService, patiently);
     this.#limits = {
       heartbeatMs: options.heartbeatMs ?? 15_000,

@@ -14,6 +14,7 @@ import { AccountLink, Age, Failure, Fields, Loaded, Pager, TxLink } from "../par
 import { useSession } from "../session";
 import { TxBadge, TxMeaning } from "../states";
 import { meaningOf, protections } from "../words";
+import { UndeliveredSection } from "./undelivered";
 
 const pageSize = 20;
 const intervalMs = 5000;
@@ -78,6 +79,7 @@ export function DecisionsPage() {
         paged={accounts.unfunded}
         item={(s) => <UnfundedItem key={s.name} of={s} />}
       />
+      <UndeliveredSection />
     </>
   );
 }

@@ -2,6 +2,8 @@ package dev.fencepost.client;
 
 import dev.fencepost.v1.CreateTxRequest;
 import dev.fencepost.v1.GetTxRequest;
+import dev.fencepost.v1.SinkServiceGrpc;
+import dev.fencepost.v1.SinkServiceGrpc.SinkServiceBlockingStub;
 import dev.fencepost.v1.StatusServiceGrpc;
 import dev.fencepost.v1.StatusServiceGrpc.StatusServiceBlockingStub;
 import dev.fencepost.v1.SubmitterServiceGrpc;
@@ -118,6 +120,11 @@ public final class FencepostClient implements AutoCloseable {
     /** Manages the accounts that Fencepost sends from, for operators. */
     public SubmitterServiceBlockingStub submitters() {
         return SubmitterServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Manages the delivery of events to other systems, for operators. */
+    public SinkServiceBlockingStub sinks() {
+        return SinkServiceGrpc.newBlockingStub(channel);
     }
 
     /** Reports the state of the nodes and their chains. */
