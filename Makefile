@@ -30,6 +30,8 @@ MAVEN := mvn --batch-mode --quiet -Dstyle.color=never
 BASE ?= main
 # Passed to the program by `make run` and `make demo`.
 ARGS ?=
+# Build tags of signers: each adds a library that most nodes do not need (docs/signers.md).
+SIGNER_TAGS := aws,gcp,azure,pkcs11
 
 .PHONY: help
 help: ## List the targets
@@ -69,6 +71,7 @@ lint: $(NPM) $(BIN)/staticcheck ## Check form, usual mistakes, words and commit 
 	for module in . $(GO_CLIENTS); do \
 	  (cd $$module && go mod tidy -diff && go vet ./... && staticcheck ./...); \
 	done
+	go vet -tags $(SIGNER_TAGS) ./internal/node ./sign/...
 	go vet -C tools ./...
 	go vet -C tools/deploy ./...
 	$(BUF) lint
@@ -123,11 +126,13 @@ clients-test: clients $(BIN)/gotestsum ## Test the clients of all languages agai
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests, except the clients', on real processes and chains (minutes)
-e2e: console $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl
+e2e: console $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl $(BIN)/clef $(BIN)/local-kms
 	@# -count=1: Go's test cache does not see all dependencies. -parallel: most tests mostly wait.
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  gotestsum --format testname -- -count=1 -parallel 8 -timeout 30m -skip '^TestClients' \
 	  ./e2e/...
+	@# With a real token. It needs cgo, so the programs are built without it.
+	gotestsum --format testname -- -count=1 -timeout 5m -tags pkcs11 ./sign/pkcs11
 
 # SEED repeats one run (0: none), without the faults in DROP (numbers, separated by commas).
 SEED ?= 0
@@ -248,6 +253,13 @@ $(BIN)/grpcurl: tools/go.mod tools/go.sum
 
 $(BIN)/gotestsum: tools/go.mod tools/go.sum
 	go build -C tools -o $@ gotest.tools/gotestsum
+
+$(BIN)/clef: tools/clef/go.mod tools/clef/go.sum
+	@# From the last release of go-ethereum that has it.
+	go build -C tools/clef -o $@ github.com/ethereum/go-ethereum/cmd/clef
+
+$(BIN)/local-kms: tools/localkms/go.mod tools/localkms/go.sum
+	go build -C tools/localkms -o $@ github.com/nsmithuk/local-kms
 
 # A separate module, so that users of our go.mod do not inherit the dependencies of the geth
 # command. Its versions equal the main module's, so most of it is compiled already.

@@ -6,6 +6,7 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"sync"
 
@@ -72,6 +73,14 @@ func (h *DigestHolder) Sign(ctx context.Context, unsigned txn.Unsigned) ([]byte,
 		return nil, fmt.Errorf("encode transaction: %w", err)
 	}
 	return raw, nil
+}
+
+// Close closes the digester, if it can be closed.
+func (h *DigestHolder) Close() error {
+	if c, ok := h.digester.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 // Addresses returns the listed accounts.

@@ -31,6 +31,8 @@ type Subject struct {
 	Local bool
 	// Count of transactions to sign; 0: 1,000.
 	Count int
+	// Account, if a real peer has another key than the suite's.
+	Account txn.Address
 }
 
 const (
@@ -96,6 +98,9 @@ func signs(t *testing.T, s Subject) {
 			script.reset()
 		}
 		u := Request(random)
+		if s.Account != (txn.Address{}) {
+			u.From = s.Account
+		}
 		signed, err := b.Sign(t.Context(), "it", u)
 		if err != nil {
 			t.Fatalf("transaction %d (%+v): %v", i, u, err)
@@ -323,6 +328,12 @@ func Keys(t *testing.T, withIDs bool, ids ...string) *sign.KeyList {
 		}
 		lines += "\n"
 	}
+	return List(t, withIDs, lines)
+}
+
+// List writes and opens a list of keys.
+func List(t *testing.T, withIDs bool, lines string) *sign.KeyList {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)

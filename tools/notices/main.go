@@ -115,7 +115,8 @@ func (p pkg) origin() (name, root string) {
 // linked lists the packages of programs for one fixed system, so that the result is the same on
 // all.
 func linked(dir, pattern string) (all []pkg, err error) {
-	list := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Module", pattern)
+	list := exec.Command("go", "list", "-deps", "-tags=aws,gcp,azure,pkcs11",
+		"-json=Dir,Standard,Module", pattern)
 	list.Dir = dir
 	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=1")
 	list.Stderr = os.Stderr
