@@ -303,6 +303,10 @@ func (l *ledger) eventually(what string, holds func() bool) {
 	}
 }
 
+func storeDecision(name string) store.SinkDecision {
+	return store.SinkDecision{Sink: name, Operator: "o"}
+}
+
 // dice makes about one of n deliveries fail.
 func dice(n int, as sink.Result) func(*sink.Event) sink.Result {
 	return func(*sink.Event) sink.Result {

@@ -110,8 +110,10 @@ func relations() []relation {
 			relateSignerTLS,
 		},
 		{
-			"A sink of kind webhook has sinks.*.webhook.url and sinks.*.webhook.secrets_file, " +
-				"and sinks.*.retry.min is at most sinks.*.retry.max.",
+			"A sink has the settings that its kind needs: sinks.*.webhook.url and " +
+				"secrets_file; sinks.*.kafka.brokers and topic; sinks.*.nats.servers, subject " +
+				"and stream. SASL needs username and password_file, and PLAIN also tls. " +
+				"sinks.*.retry.min is at most sinks.*.retry.max.",
 			relateSinks,
 		},
 		{

@@ -9,13 +9,15 @@ import (
 // Sink is another system that events are delivered to.
 type Sink struct {
 	Name       string
-	Kind       string // log or webhook
+	Kind       string // log, webhook, kafka or nats
 	States     []string
 	Submitters []string
 	Labels     []string // key=value
 	Format     string
 	Retry      SinkRetry
 	Webhook    SinkWebhook
+	Kafka      SinkKafka
+	NATS       SinkNATS
 }
 
 // SinkRetry configures attempts to deliver an event again.
@@ -50,7 +52,8 @@ func sinkFields() []field[Sink] {
 			"Name of the sink. Its position in the feed is kept in the ledger under this name.",
 			func(s *Sink) *string { return &s.Name }).must().inFile(),
 		value("kind", oneOf(sinkKinds...), "", "log: one JSON line per event on standard output; "+
-			"webhook: signed HTTP requests.",
+			"webhook: signed HTTP requests; kafka: a topic of Apache Kafka; nats: a stream of "+
+			"NATS JetStream.",
 			func(s *Sink) *string { return &s.Kind }).must(),
 		values("states", oneOf("QUEUED", "ALLOCATED", "TRACKING", "CONFIRMED", "FAILED_FINAL",
 			"CANCELLED", "STUCK"),
@@ -80,10 +83,15 @@ func sinkFields() []field[Sink] {
 		),
 		section("webhook", "Settings of the kind webhook.",
 			func(s *Sink) *SinkWebhook { return &s.Webhook }, webhookFields()...),
+		section("kafka", "Settings of the kind kafka. Writes are idempotent, and wait for all "+
+			"in-sync replicas.",
+			func(s *Sink) *SinkKafka { return &s.Kafka }, kafkaFields()...),
+		section("nats", "Settings of the kind nats.",
+			func(s *Sink) *SinkNATS { return &s.NATS }, natsFields()...),
 	}
 }
 
-var sinkKinds = []string{"log", "webhook"}
+var sinkKinds = []string{"log", "webhook", "kafka", "nats"}
 
 func webhookFields() []field[SinkWebhook] {
 	return []field[SinkWebhook]{
@@ -135,6 +143,7 @@ func relateSinks(r *reader, c *Config) {
 				"the shortest delay, %s, exceeds the longest, %s", short(s.Retry.Min),
 				short(s.Retry.Max))
 		}
+		r.relateBroker(path, s)
 		if s.Kind != "webhook" {
 			continue
 		}

@@ -52,6 +52,10 @@ func sinkOpener(s config.Sink) (func(context.Context) (sink.Sink, error), error)
 	switch s.Kind {
 	case "webhook":
 		return webhookOpener(s.Webhook, encoder)
+	case "kafka":
+		return kafkaOpener(s.Kafka, encoder)
+	case "nats":
+		return natsOpener(s.NATS, encoder)
 	}
 	return func(context.Context) (sink.Sink, error) {
 		return sink.NewLog(os.Stdout, sinkSource), nil

@@ -1,7 +1,7 @@
 package main
 
 func tickets() []alert {
-	return append(leaseTickets(), chainTickets()...)
+	return append(append(leaseTickets(), chainTickets()...), sinkTickets()...)
 }
 
 // leaseTickets are about ownership and the database.
@@ -142,6 +142,35 @@ func chainTickets() []alert {
 			means:   "Other endpoints serve the chain, but the next failure may stop it.",
 			steps: []string{
 				"Read `/chains` for the reason, and ask the provider.",
+			},
+		},
+	}
+}
+
+// sinkTickets are about the delivery of events.
+func sinkTickets() []alert {
+	return []alert{
+		{
+			name:    "SinkDead",
+			expr:    `max by (sink) (fencepost_sink_waiting{state="dead"}) > 0`,
+			summary: "sink {{ $labels.sink }} has events that are not retried any more",
+			means: "The receiver did not accept an event for `retry.for`, or refused it. Later " +
+				"events of its transactions wait.",
+			steps: []string{
+				"`fencepost sink show NAME --dead` lists the transactions and the last failures.",
+				"Mend the receiver, then `fencepost sink retry NAME`; or give up an event with " +
+					"`fencepost sink skip`.",
+			},
+		},
+		{
+			name: "SinkLagging", lasts: "5m",
+			expr:    `max by (sink) (fencepost_sink_lag_seconds) > 300`,
+			summary: "sink {{ $labels.sink }} is more than five minutes behind",
+			means: "The receiver is unavailable or too slow. Its events wait in the ledger; " +
+				"nothing is lost.",
+			steps: []string{
+				"Read the log of the node that delivers for it (`fencepost sink list`).",
+				"Check the receiver, and `webhook.concurrency`.",
 			},
 		},
 	}
