@@ -123,7 +123,8 @@ func AsyncAPI() ([]byte, error) {
 	return indent(object{
 		"asyncapi": "3.0.0",
 		"info": object{"title": "Events of Fencepost", "version": "v1",
-			"description": "State changes of transactions, at least once and in order per transaction."},
+			"description": "State changes of transactions, at least once and in order per " +
+				"transaction."},
 		"defaultContentType": "application/cloudevents+json",
 		"channels": object{
 			"webhook": channel("POST to sinks.*.webhook.url, signed as Standard Webhooks define"),
