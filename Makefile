@@ -98,6 +98,13 @@ console: $(NPM) ## Build the web console, which `make build` then embeds
 build: ## Build the programs into bin/
 	go build -o bin/ ./cmd/...
 
+# ARCH: amd64 or arm64; unset: of this machine.
+ARCH ?=
+
+.PHONY: release
+release: console $(BIN)/cyclonedx-gomod ## Build program, SBOM and OCI image for ARCH
+	scripts/release bin/release $(ARCH)
+
 # The simulation runs without the race detector: its scheduler waits for quiescence, which the
 # detector cannot see.
 .PHONY: test
@@ -250,6 +257,9 @@ $(BIN)/staticcheck: tools/go.mod tools/go.sum
 
 $(BIN)/grpcurl: tools/go.mod tools/go.sum
 	go build -C tools -o $@ github.com/fullstorydev/grpcurl/cmd/grpcurl
+
+$(BIN)/cyclonedx-gomod: tools/deploy/go.mod tools/deploy/go.sum
+	go build -C tools/deploy -o $@ github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 
 $(BIN)/gotestsum: tools/go.mod tools/go.sum
 	go build -C tools -o $@ gotest.tools/gotestsum

@@ -143,6 +143,7 @@ type client struct {
 	txs     pb.TxServiceClient
 	subs    pb.SubmitterServiceClient
 	sinks   pb.SinkServiceClient
+	status  pb.StatusServiceClient
 }
 
 // connect prepares a connection. It is not dialled before the first call.
@@ -192,6 +193,7 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 		pb.NewTxServiceClient(conn),
 		pb.NewSubmitterServiceClient(conn),
 		pb.NewSinkServiceClient(conn),
+		pb.NewStatusServiceClient(conn),
 	}, nil
 }
 

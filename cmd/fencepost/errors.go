@@ -88,6 +88,9 @@ func (p *program) report(err error) int {
 	}
 	if errors.As(err, &f.Problems) {
 		f.Message = "invalid configuration: " + count(len(f.Problems), "problem")
+		if _, ok := errors.AsType[fileProblems](err); ok {
+			f.Message = "invalid file: " + count(len(f.Problems), "problem")
+		}
 	}
 	f.print(p)
 	return f.ExitCode
@@ -99,7 +102,7 @@ type failure struct {
 	Reason   string          `json:"reason,omitempty"` // of the API: see ErrorReason
 	Message  string          `json:"message"`
 	ExitCode int             `json:"exitCode"`
-	Problems config.Problems `json:"problems,omitempty"` // of a configuration
+	Problems config.Problems `json:"problems,omitempty"` // of a configuration or a file
 }
 
 func (f failure) print(p *program) {

@@ -47,6 +47,7 @@ func (p *program) audiences() []audience {
 			"operate",
 			"Operate:",
 			[]*cobra.Command{
+				p.statusCommand(),
 				p.submitterCommand(),
 				p.sinkCommand(),
 				p.auditCommand(),

@@ -31,20 +31,27 @@ type createFlags struct {
 	gasLimit                              uint64
 	labels                                []string
 	watch, wait                           bool
+	fromFile                              string
 	termsFlags
 }
 
 func (p *program) txCreateCommand(f *clientFlags) *cobra.Command {
 	var t createFlags
 	c := &cobra.Command{
-		Use:   "create --submitter NAME --to ADDRESS",
-		Short: "Queue a transaction",
+		Use:   "create --submitter NAME --to ADDRESS|--from-file FILE",
+		Short: "Queue a transaction, or all of a file",
 		Args:  arguments(),
 		Long: `Queue a transaction. It is sent exactly once, however often the command is repeated
 with the same --request-id. Without that flag a new request id is generated and printed.
 
 --watch prints every step until the transaction is final; --wait prints only the result. Both exit
-with 1 unless it was executed successfully.`,
+with 1 unless it was executed successfully.
+
+--from-file queues all rows of a CSV file (.csv), or of a file with one JSON object on each line
+(.ndjson, .jsonl). The columns are id, to, value, data, gas_limit, submitter and label:KEY; only id
+is required, and to or data. The id is the request id of its row. So repeating the command resumes
+it, and sends no row twice. A file with a mistake is rejected as a whole, with line and column.
+With --wait the command follows all rows until they are final. It prints a summary.`,
 		Example: "  fencepost tx create --submitter alice" +
 			" --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --value 0.1ether --watch\n" +
 			"  fencepost tx create --submitter alice" +
@@ -52,9 +59,13 @@ with 1 unless it was executed successfully.`,
 			" --request-id order-4711\n" +
 			"  fencepost tx create --submitter alice" +
 			" --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --speed fast --max-fee-gwei 80" +
-			" --not-after 10m --cancel-late",
+			" --not-after 10m --cancel-late\n" +
+			"  fencepost tx create --submitter alice --from-file payouts.csv --wait",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if t.fromFile != "" {
+			return p.createFromFile(cmd, f, t, args)
+		}
 		ask, err := t.request(cmd, p.clock.Now())
 		if err != nil {
 			return err
@@ -72,6 +83,8 @@ with 1 unless it was executed successfully.`,
 	c.Flags().StringVar(&t.requestID, "request-id", "",
 		"idempotency key of the request (default: a new UUID)")
 	c.Flags().StringArrayVar(&t.labels, "label", nil, "label as key=value; repeatable")
+	c.Flags().StringVar(&t.fromFile, "from-file", "",
+		"file with a transaction on each row: .csv, .ndjson or .jsonl")
 	t.termsFlags.add(c)
 	c.Flags().BoolVar(&t.watch, "watch", false, "print each step until the transaction is final")
 	c.Flags().BoolVar(&t.wait, "wait", false, "return when the transaction is final")

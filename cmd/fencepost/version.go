@@ -3,6 +3,7 @@ package main
 import (
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -15,8 +16,16 @@ type build struct {
 	Go      string `json:"go"`
 }
 
+// Set by scripts/release, because the Go command records no commit outside a plain clone.
+var releaseVersion, releaseCommit string
+
 func thisBuild() build {
 	b := build{Version: "(devel)", Go: runtime.Version()}
+	if releaseVersion != "" {
+		b.Version, b.Commit = releaseVersion, releaseCommit
+		b.Changed = strings.HasSuffix(releaseVersion, "-dirty")
+		return b
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -35,6 +44,17 @@ func thisBuild() build {
 	return b
 }
 
+// details are the commit and the version of Go.
+func (b build) details() string {
+	switch {
+	case b.Commit == "":
+		return "commit unknown, " + b.Go
+	case b.Changed:
+		return "commit " + b.Commit + " with changes, " + b.Go
+	}
+	return "commit " + b.Commit + ", " + b.Go
+}
+
 func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
@@ -43,8 +63,7 @@ func (p *program) versionCommand() *cobra.Command {
 		Example: "  fencepost version --json",
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
-			human := line("fencepost %s (%s)", b.Version, b.Go)
-			return p.print(b, human)
+			return p.print(b, line("fencepost %s (%s)", b.Version, b.details()))
 		},
 	}
 }

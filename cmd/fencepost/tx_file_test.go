@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// payoutFile writes a file of transactions.
+func (l *ledger) payoutFile(name, text string) string {
+	l.t.Helper()
+	path := filepath.Join(l.t.TempDir(), name)
+	l.must(os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// fromFile runs the command and returns its summary.
+func (l *ledger) fromFile(code int, path string, flags ...string) summary {
+	l.t.Helper()
+	args := append([]string{"tx", "create", "--json", "--from-file", path}, flags...)
+	out, errs, got := l.start(args...).end()
+	if got != code {
+		l.t.Fatalf("%q gave %d: %s%s", args, got, out, errs)
+	}
+	var s summary
+	l.unmarshal(out, &s)
+	return s
+}
+
+func TestTxCreate_FromFile_Resumes(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	l.work()
+	var text strings.Builder
+	text.WriteString("id,to,value,label:batch\n")
+	for i := range 250 {
+		fmt.Fprintf(&text, "pay-%d,%s,%d,nov\n", i, recipient, i)
+	}
+	text.WriteString("bad-1," + recipient + ",1wei,nov\n")
+	lines := strings.SplitAfter(text.String(), "\n")
+	part := l.payoutFile("part.csv", strings.Join(lines[:101], ""))
+	if s := l.fromFile(exitDone, part, "--submitter", "alice"); s.Created != 100 || s.Rows != 100 {
+		t.Errorf("a part: %+v", s)
+	}
+	all := l.payoutFile("all.csv", text.String())
+	s := l.fromFile(exitFailed, all, "--submitter", "alice", "--wait")
+	if s.Created != 151 || s.Existing != 100 || s.Open != 0 || s.Final["CONFIRMED"] != 250 ||
+		s.Final["FAILED_FINAL"] != 1 || len(s.Failures) != 1 || s.Failures[0].Line != 252 ||
+		s.Failures[0].ID != "bad-1" || s.Failures[0].Reason == "" {
+		t.Errorf("all: %+v", s)
+	}
+	if s = l.fromFile(exitFailed, all, "--submitter", "alice"); s.Created != 0 ||
+		s.Existing != 251 || s.Final["CONFIRMED"] != 250 {
+		t.Errorf("again: %+v", s)
+	}
+	changed := l.payoutFile("changed.csv", lines[0]+"pay-1,"+recipient+",5,nov\n")
+	if s = l.fromFile(exitFailed, changed, "--submitter", "alice"); s.Refused != 1 ||
+		s.Failures[0].Reason != "IDEMPOTENCY_KEY_REUSED" {
+		t.Errorf("another value under the same id: %+v", s)
+	}
+	rows := l.payoutFile("more.ndjson", `{"id":"j1","submitter":"alice","to":"`+recipient+
+		`","value":7,"labels":{"batch":"nov"}}`+"\n\n"+`{"id":"j2","submitter":"alice","to":"`+
+		recipient+`","value":"0.5gwei","gas_limit":30000,"data":"0x01"}`+"\n")
+	if s = l.fromFile(exitDone, rows, "--wait"); s.Created != 2 || s.Final["CONFIRMED"] != 2 {
+		t.Errorf("NDJSON: %+v", s)
+	}
+	var listed struct{ Txs []struct{ RequestID string } }
+	l.unmarshal(l.good("tx", "list", "--label", "batch=nov", "--limit", "1000", "--json"), &listed)
+	if len(listed.Txs) != 252 {
+		t.Errorf("%d transactions have the label", len(listed.Txs))
+	}
+	if out := l.good("tx", "create", "--from-file", rows); !strings.Contains(out, "CONFIRMED 2") {
+		t.Errorf("the summary is %s", out)
+	}
+}
+
+func TestTxCreate_FromFile_Mistakes(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	for name, c := range map[string]struct {
+		file, text string
+		want       []string // place and column of each problem
+	}{
+		"every cell": {"p.csv", "id,to,value,data,gas_limit\n" +
+			"a," + recipient + ",1,,\n" +
+			",0x12,x,0xf,-1\n" +
+			"a,,,,\n",
+			[]string{"p.csv:3:1 id", "p.csv:3:13 gas_limit", "p.csv:3:2 to", "p.csv:3:7 value",
+				"p.csv:3:9 data", "p.csv:4:1 id", "p.csv:4:3 to"}},
+		"unknown column": {"p.csv", "id,too,label:\n", []string{"p.csv:1 label:", "p.csv:1 too"}},
+		"no id":          {"p.csv", "to,value\n", []string{"p.csv:1 id"}},
+		"ragged row":     {"p.csv", "id,to\na\n", []string{"p.csv:2 "}},
+		"JSON": {"p.ndjson", "{\"id\":\"a\",\"to\":\"" + recipient + "\",\"vale\":1}\nx\n",
+			[]string{"p.ndjson:1 vale", "p.ndjson:2 "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := l.payoutFile(c.file, c.text)
+			out, errs, code := l.start("tx", "create", "--json", "--submitter", "alice",
+				"--from-file", path).end()
+			var f failure
+			l.unmarshal(errs, &f)
+			var got []string
+			for _, p := range f.Problems {
+				got = append(got, p.Where+" "+p.Key)
+			}
+			slices.Sort(got)
+			if code != exitFailed || out != "" || !slices.Equal(got, c.want) {
+				t.Errorf("%d %s%q, want %q", code, out, got, c.want)
+			}
+		})
+	}
+	if l.good("tx", "list", "--json") == "" {
+		t.Error("no list")
+	}
+	l.bad(exitUsage, "--value", "tx", "create", "--from-file", "p.csv", "--value", "1")
+	l.bad(exitUsage, ".ndjson", "tx", "create", "--from-file", l.payoutFile("p.txt", "x"))
+	l.bad(exitUsage, "--not-after", "tx", "create", "--from-file", "p.csv", "--not-after", "10m")
+	l.bad(exitFailed, "p.csv", "tx", "create", "--from-file", "/nowhere/p.csv")
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	l.create("one")
+	var s struct {
+		Status struct {
+			Totals struct{ Submitters, Queued string }
+		}
+	}
+	l.unmarshal(l.good("status", "--json"), &s)
+	if s.Status.Totals.Submitters != "1" || s.Status.Totals.Queued != "1" {
+		t.Errorf("%+v", s)
+	}
+	if out := l.good("status"); !strings.Contains(out, "queued") {
+		t.Errorf("the screen is %s", out)
+	}
+	watch := l.start("status", "--watch", "--every", "100ms", "--json")
+	l.eventually("two screens", func() bool {
+		return strings.Count(watch.out.String(), "\n") >= 2
+	})
+	watch.interrupt()
+	if _, errs, code := watch.end(); code != exitDone {
+		t.Errorf("%d %s", code, errs)
+	}
+}
