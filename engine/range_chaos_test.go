@@ -99,7 +99,11 @@ func (d *disturbance) depth(n int) int {
 // TestPipelined_Disturbed_CountersExact: each call is executed once, in the order of its queue.
 func TestPipelined_Disturbed_CountersExact(t *testing.T) {
 	t.Parallel()
-	const submitters, calls, invalid = 20, 200, 90
+	const (
+		submitters = 20
+		calls      = 200
+		invalid    = 90
+	)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	contract := txn.Address{0xc0}

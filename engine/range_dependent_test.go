@@ -41,8 +41,8 @@ func TestPipelined_DependentPair_Executed(t *testing.T) {
 	}
 }
 
-// TestPipelined_RevertStays_FailsWithoutNonce: the transfer is judged once the lower nonces are in a
-// block.
+// TestPipelined_RevertStays_FailsWithoutNonce: the transfer is judged once the lower nonces are in
+// a block.
 func TestPipelined_RevertStays_FailsWithoutNonce(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, 0)
