@@ -15,7 +15,11 @@ import (
 // TestPipelined_CountersExact is TestCounters_Exact with many nonces in flight, while the node is
 // killed. On the embedded chain, pools are emptied and blocks are undone as well.
 func TestPipelined_CountersExact(t *testing.T) {
-	const submitters, calls, kills = 20, 200, 5
+	const (
+		submitters = 20
+		calls      = 200
+		kills      = 5
+	)
 	for name, c := range map[string]struct {
 		chain   func(t *testing.T, keys int) *testChain
 		disturb func(ctx context.Context, t *testing.T, c *testChain)
