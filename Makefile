@@ -20,6 +20,7 @@ BUF := node_modules/.bin/buf
 NPM := node_modules/.package-lock.json
 # Fetched together with protoc-gen-grpc-java, and stands for both.
 JAVA_PLUGINS := $(BIN)/protoc
+CONSOLE := server/console/dist/index.html
 # Every folder of generated files, and NOTICE.
 GENERATED := gen third_party store/internal docs deploy/prometheus deploy/grafana NOTICE
 # The Go modules that callers use, apart from ours.
@@ -87,11 +88,8 @@ breaking: $(NPM) ## Compare the contract with the last one on BASE (main) for br
 	BUF=$(BUF) scripts/breaking $(BASE)
 
 .PHONY: console
-console: $(NPM) ## Build the web console, which `make build` then embeds
-	npm run --silent build --workspace gen/ts
-	npm run --silent build --workspace clients/ts
+console: $(CONSOLE) ## Build the web console, which `make build` then embeds
 	npm run --silent check --workspace console
-	npm run --silent build --workspace console
 	npm run --silent test --workspace console
 
 .PHONY: build
@@ -217,9 +215,9 @@ fuzz: ## Fuzz the validation of every RPC for FUZZTIME (1m)
 	go test -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(FUZZTIME) ./server
 
 .PHONY: run
+# Without npm the node serves a page that names the command instead of the console.
+run: $(if $(shell command -v npm),$(CONSOLE))
 run: $(BIN)/grpcurl ## Start PostgreSQL, a development chain and a node in one process, until Ctrl-C
-	@# The console needs Node.js; without it the node serves a page that names the command.
-	if command -v npm >/dev/null; then $(MAKE) console; fi
 	@# Not `go run`: signals and the exit code must be the program's. Its guide uses fencepost and
 	@# grpcurl.
 	go build -o bin/ ./cmd/...
@@ -238,6 +236,11 @@ clean: ## Remove build output, but not the tools and the data of `make run`
 $(NPM): package.json package-lock.json $(addsuffix /package.json,gen/ts clients/ts console)
 	@# No package needs to run code of its own when it is installed.
 	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+
+$(CONSOLE): $(NPM) console/build.mjs $(shell find console/src gen/ts/src clients/ts/src -type f)
+	npm run --silent build --workspace gen/ts
+	npm run --silent build --workspace clients/ts
+	npm run --silent build --workspace console
 
 $(JAVA_PLUGINS): gen/java/pom.xml scripts/java-plugins
 	scripts/java-plugins $(BIN)
