@@ -1,8 +1,12 @@
 package server
 
 import (
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
@@ -81,5 +85,41 @@ func TestListCommands_AutomaticProtection_Listed(t *testing.T) {
 	if s := wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED"); !strings.Contains(s.Message(),
 		"protection 1 ended automatically at 20") {
 		t.Errorf("returned %v", s)
+	}
+}
+
+func TestListCommands_AllSubmitters_OnlyOwn(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.register("alice")
+	h.register("bob")
+	n := h.serve(statusCallers, limits(func(l *Limits) { l.CommandWait = 20 * time.Millisecond }))
+	ops := role{token: tokenOf("ops")}.in(h.ctx)
+	for _, name := range []string{"alice", "bob", "alice"} {
+		ask := &pb.PauseSubmitterRequest{Submitter: name, Reason: "a test"}
+		_, err := n.subs.PauseSubmitter(ops, ask) // no owner applies it
+		wantStatus(t, err, codes.DeadlineExceeded, "NOT_YET_APPLIED")
+		_, err = n.subs.ResumeSubmitter(ops, &pb.ResumeSubmitterRequest{Submitter: name})
+		wantStatus(t, err, codes.DeadlineExceeded, "NOT_YET_APPLIED")
+	}
+	for caller, want := range map[string]string{"ops": "alice bob", "one": "alice"} {
+		of, ask := map[string]int{}, &pb.ListCommandsRequest{PageSize: 1}
+		last := int64(math.MaxInt64)
+		for len(of) == 0 || ask.GetPageToken() != "" {
+			page, err := n.subs.ListCommands(role{token: tokenOf(caller)}.in(h.ctx), ask)
+			h.must(err)
+			for _, c := range page.GetCommands() {
+				of[c.GetSubmitter()]++
+				if c.GetCommandId() >= last {
+					t.Errorf("command %d after %d", c.GetCommandId(), last)
+				}
+				last = c.GetCommandId()
+			}
+			ask.PageToken = page.GetNextPageToken()
+		}
+		names := slices.Sorted(maps.Keys(of))
+		if strings.Join(names, " ") != want || of["alice"] < 2 {
+			t.Errorf("%s sees the commands %v, want those of %s", caller, of, want)
+		}
 	}
 }

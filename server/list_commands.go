@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/store"
 )
 
-// ListCommands pages through the commands of a submitter, newest first.
+// ListCommands pages through the commands of a submitter, or of all, newest first.
 func (s *submitterService) ListCommands(ctx context.Context,
 	r *pb.ListCommandsRequest) (*pb.ListCommandsResponse, error) {
 	digest := filterDigest(&pb.ListCommandsRequest{Submitter: r.GetSubmitter()})
@@ -20,15 +22,11 @@ func (s *submitterService) ListCommands(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
-	if err != nil {
-		return nil, err
-	}
 	size := pageSize(r.GetPageSize())
 	// One more row shows whether there is another page.
-	commands, err := s.store.Commands(ctx, id, before, size+1)
+	commands, err := s.commandsOf(ctx, r.GetSubmitter(), before, size+1)
 	if err != nil {
-		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
+		return nil, err
 	}
 	response := &pb.ListCommandsResponse{}
 	if len(commands) > size {
@@ -40,6 +38,21 @@ func (s *submitterService) ListCommands(ctx context.Context,
 		response.Commands = append(response.Commands, wireCommand(c))
 	}
 	return response, nil
+}
+
+// commandsOf reads the commands of one submitter, or of all of the caller.
+func (s *submitterService) commandsOf(ctx context.Context, submitter string, before int64,
+	limit int) ([]store.CommandInfo, error) {
+	if submitter == "" {
+		all, err := s.store.AllCommands(ctx, auth.RightsOf(ctx).Submitters(), before, limit)
+		return all, status.About("commands", err)
+	}
+	id, err := s.resolver.lookup(ctx, "submitter", submitter)
+	if err != nil {
+		return nil, err
+	}
+	commands, err := s.store.Commands(ctx, id, before, limit)
+	return commands, status.AboutSubmitter(submitter, err)
 }
 
 // commandOfToken returns the id of the last command of the previous page; 0 for the first page.

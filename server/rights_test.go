@@ -126,6 +126,7 @@ func rows() []row {
 		free(getStatus, caller, "GET /api/v1/status", &pb.GetStatusRequest{}),
 		free(listNodes, operator, "GET /api/v1/nodes", &pb.ListNodesRequest{}),
 		free(listChains, operator, "GET /api/v1/chains", &pb.ListChainsRequest{}),
+		free(listCommands, caller, "GET /api/v1/commands", &pb.ListCommandsRequest{}),
 		byName(listCommands, caller, "GET /api/v1/submitters/NAME/commands",
 			func(s string) proto.Message { return &pb.ListCommandsRequest{Submitter: s} }),
 		[]row{{register, operatorOfAll, "POST /api/v1/submitters", func(

@@ -25,6 +25,9 @@ type Store interface {
 	// the newest.
 	Commands(ctx context.Context, submitter txn.SubmitterID, before int64,
 		limit int) ([]store.CommandInfo, error)
+	// AllCommands returns those of the submitters with these names; nil: of all.
+	AllCommands(ctx context.Context, names []string, before int64,
+		limit int) ([]store.CommandInfo, error)
 	// Inboxes returns the pending commands, and the first head queued transactions.
 	Inboxes(ctx context.Context, ids []txn.SubmitterID,
 		heads ...int) (map[txn.SubmitterID]store.Inbox, error)

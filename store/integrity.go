@@ -132,6 +132,7 @@ var schemaObjects = []string{
 	"submitter_command.submitter_command_chain_nonce_check",
 	"submitter_command.submitter_command_check",
 	"submitter_command.submitter_command_kind",
+	"submitter_command.submitter_command_newest",
 	"submitter_command.submitter_command_operator_check",
 	"submitter_command.submitter_command_pending",
 	"submitter_command.submitter_command_pkey",

@@ -123,6 +123,7 @@ func cut(text string, n int) string {
 // CommandInfo is a command as operators read it.
 type CommandInfo struct {
 	txn.Command
+	Submitter string // name
 	Caller    string // the authenticated identity; Operator is the claimed one
 	CreatedAt time.Time
 	AppliedAt time.Time // zero: not yet
@@ -141,6 +142,30 @@ func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before 
 	if err != nil {
 		return nil, s.failed(ctx, fmt.Sprintf("list the commands of submitter %d", submitter), err)
 	}
+	return toCommandInfos(rows), nil
+}
+
+// AllCommands lists the commands of the submitters with these names, otherwise as Commands; nil: of
+// all.
+func (s *Store) AllCommands(ctx context.Context, names []string, before int64,
+	limit int) ([]CommandInfo, error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	rows, err := s.read().AllCommands(ctx, db.AllCommandsParams{
+		AnyName: names == nil, Names: names, Before: before, MaxRows: rowLimit(limit),
+	})
+	if err != nil {
+		return nil, s.failed(ctx, "list the commands of all submitters", err)
+	}
+	same := make([]db.CommandsRow, len(rows))
+	for i, r := range rows {
+		same[i] = db.CommandsRow(r)
+	}
+	return toCommandInfos(same), nil
+}
+
+func toCommandInfos(rows []db.CommandsRow) []CommandInfo {
 	infos := make([]CommandInfo, len(rows))
 	for i, r := range rows {
 		infos[i] = CommandInfo{
@@ -148,13 +173,13 @@ func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before 
 				CommandID: r.CommandID, Kind: r.Kind, TxID: r.TxID, Action: r.Action,
 				Expect: r.Expect, Reason: r.Reason, Operator: r.Operator,
 			}),
-			Caller: r.Caller, CreatedAt: r.CreatedAt, Result: r.Result,
+			Submitter: r.Submitter, Caller: r.Caller, CreatedAt: r.CreatedAt, Result: r.Result,
 		}
 		if r.AppliedAt != nil {
 			infos[i].AppliedAt = *r.AppliedAt
 		}
 	}
-	return infos, nil
+	return infos
 }
 
 // CommandResult returns whether a command was applied, and its result.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -319,13 +320,14 @@ func gapNonces(g *pb.NonceGap) string {
 func (p *program) submitterLogCommand(f *clientFlags) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use:   "log NAME",
-		Short: "List the commands and decisions on a submitter",
-		Args:  arguments("NAME"),
-		Long: `List the commands and decisions on a submitter, newest first: the command, the
-operator, the reason and the result. Automatic decisions are listed with the operator "fencepost":
-a pause after a revert (--on-failure pause), the start of each protection with its number and
-evidence, and the end of a protection that ended automatically. The log is never truncated.`,
+		Use:   "log [NAME]",
+		Short: "List the commands and decisions on a submitter, or on all",
+		Args:  optionalName,
+		Long: `List the commands and decisions on a submitter, or on all that you may see, newest
+first: the command, the operator, the reason and the result. Automatic decisions are listed with
+the operator "fencepost": a pause after a revert (--on-failure pause), the start of each protection
+with its number and evidence, and the end of a protection that ended automatically. The log is
+never truncated.`,
 		Example: "  fencepost submitter log alice",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -333,11 +335,19 @@ evidence, and the end of a protection that ended automatically. The log is never
 			return misused(cmd, "--limit must be at least 1")
 		}
 		return p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			return p.listCommands(ctx, c, args[0], limit)
+			return p.listCommands(ctx, c, strings.Join(args, ""), limit)
 		})(cmd, args)
 	}
 	c.Flags().IntVar(&limit, "limit", 100, "maximum number of commands")
 	return c
+}
+
+// optionalName accepts a name or nothing.
+func optionalName(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return arguments("NAME")(c, args)
 }
 
 // shownCommand names a command and the protection it refers to.
@@ -372,17 +382,19 @@ func (p *program) listCommands(ctx context.Context, c *client, submitter string,
 	if all.GetNextPageToken() != "" && !p.json {
 		fmt.Fprintf(p.err, "fencepost: more than %d commands; raise --limit\n", limit)
 	}
+	head := []string{"ID", "ASKED", "COMMAND", "OPERATOR", "CALLER", "TX_ID", "REASON", "DECIDED",
+		"RESULT"}
 	rows := make([][]string, len(all.GetCommands()))
 	for i, k := range all.GetCommands() {
 		rows[i] = commandRow(k)
+		if submitter == "" {
+			rows[i] = slices.Insert(rows[i], 1, k.GetSubmitter())
+		}
 	}
-	return p.print(
-		wire{all},
-		table(
-			[]string{"ID", "ASKED", "COMMAND", "OPERATOR", "CALLER", "TX_ID", "REASON", "DECIDED",
-				"RESULT"},
-			rows),
-	)
+	if submitter == "" {
+		head = slices.Insert(head, 1, "SUBMITTER")
+	}
+	return p.print(wire{all}, table(head, rows))
 }
 
 // commandRow is a line of the log. The last column, the result, is never truncated.

@@ -141,11 +141,23 @@ SELECT k.reason, k.violations FROM submitter_command k
  ORDER BY k.command_id DESC
  LIMIT @max_rows::INT;
 
--- Commands lists the commands, newest first, applied or not.
+-- Commands lists the commands of a submitter, newest first, applied or not.
 -- name: Commands :many
 SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller,
-       k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
+       k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result, s.name AS submitter
   FROM submitter_command k
+  JOIN submitter s ON s.submitter_id = k.submitter_id
  WHERE k.submitter_id = @submitter_id AND k.command_id < @before::BIGINT
+ ORDER BY k.command_id DESC
+ LIMIT @max_rows::INT;
+
+-- AllCommands lists the commands of the submitters with these names, or of all, as Commands does.
+-- name: AllCommands :many
+SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller,
+       k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result, s.name AS submitter
+  FROM submitter_command k
+  JOIN submitter s ON s.submitter_id = k.submitter_id
+ WHERE k.command_id < @before::BIGINT
+   AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
  ORDER BY k.command_id DESC
  LIMIT @max_rows::INT;

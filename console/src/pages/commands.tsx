@@ -1,6 +1,6 @@
 import { type FormEvent, useState } from "react";
 import { useLive } from "../live";
-import { Loaded, Pager, Table, TxLink, When } from "../parts";
+import { AccountLink, Loaded, Pager, Table, TxLink, When } from "../parts";
 import { hrefOf } from "../router";
 
 export function CommandsPage({ name }: { name: string }) {
@@ -13,19 +13,19 @@ export function CommandsPage({ name }: { name: string }) {
     <>
       <h1>Command log</h1>
       <p>
-        Every command to an account, with its operator and result, and every automatic action. No
-        entry is ever removed.
+        Every command to an account, with its operator and result, and every automatic action,
+        newest first. No entry is ever removed.
       </p>
       <form className="search" onSubmit={open}>
         <label>
-          Account
-          <input value={account} required onChange={(event) => setAccount(event.target.value)} />
+          Account; empty shows all
+          <input value={account} onChange={(event) => setAccount(event.target.value)} />
         </label>
         <button type="submit" className="primary">
           Show
         </button>
       </form>
-      {name !== "" && <Commands key={name} name={name} />}
+      <Commands key={name} name={name} />
     </>
   );
 }
@@ -41,12 +41,13 @@ function Commands({ name }: { name: string }) {
       {({ commands, nextPageToken }) => (
         <>
           <Table
-            caption={`Commands to ${name}, newest first`}
+            caption={name === "" ? "Commands to all accounts" : `Commands to ${name}`}
             rows={commands}
             keyOf={(command) => String(command.commandId)}
             empty="No command was given."
             columns={[
               { name: "Time", cell: (c) => <When at={c.createTime} /> },
+              { name: "Account", cell: (c) => <AccountLink name={c.submitter} /> },
               { name: "Command", cell: (c) => `${c.kind} ${c.action}`.trim() },
               { name: "Transaction", cell: (c) => (c.txId ? <TxLink id={c.txId} /> : "–") },
               { name: "Operator", cell: (c) => c.operator || "–" },

@@ -12,6 +12,78 @@ import (
 	"github.com/google/uuid"
 )
 
+const allCommands = `-- name: AllCommands :many
+SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller,
+       k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result, s.name AS submitter
+  FROM submitter_command k
+  JOIN submitter s ON s.submitter_id = k.submitter_id
+ WHERE k.command_id < $1::BIGINT
+   AND ($2::BOOLEAN OR s.name = ANY($3::TEXT[]))
+ ORDER BY k.command_id DESC
+ LIMIT $4::INT
+`
+
+type AllCommandsParams struct {
+	Before  int64
+	AnyName bool
+	Names   []string
+	MaxRows int32
+}
+
+type AllCommandsRow struct {
+	CommandID int64
+	Kind      string
+	TxID      *uuid.UUID
+	Action    string
+	Expect    int64
+	Reason    string
+	Operator  string
+	Caller    string
+	CreatedAt time.Time
+	AppliedAt *time.Time
+	Result    string
+	Submitter string
+}
+
+// AllCommands lists the commands of the submitters with these names, or of all, as Commands does.
+func (q *Queries) AllCommands(ctx context.Context, arg AllCommandsParams) ([]AllCommandsRow, error) {
+	rows, err := q.db.Query(ctx, allCommands,
+		arg.Before,
+		arg.AnyName,
+		arg.Names,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AllCommandsRow
+	for rows.Next() {
+		var i AllCommandsRow
+		if err := rows.Scan(
+			&i.CommandID,
+			&i.Kind,
+			&i.TxID,
+			&i.Action,
+			&i.Expect,
+			&i.Reason,
+			&i.Operator,
+			&i.Caller,
+			&i.CreatedAt,
+			&i.AppliedAt,
+			&i.Result,
+			&i.Submitter,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const cancelQueued = `-- name: CancelQueued :one
 WITH queued AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t
@@ -99,8 +171,9 @@ func (q *Queries) CommandResult(ctx context.Context, arg CommandResultParams) (s
 
 const commands = `-- name: Commands :many
 SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller,
-       k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
+       k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result, s.name AS submitter
   FROM submitter_command k
+  JOIN submitter s ON s.submitter_id = k.submitter_id
  WHERE k.submitter_id = $1 AND k.command_id < $2::BIGINT
  ORDER BY k.command_id DESC
  LIMIT $3::INT
@@ -124,9 +197,10 @@ type CommandsRow struct {
 	CreatedAt time.Time
 	AppliedAt *time.Time
 	Result    string
+	Submitter string
 }
 
-// Commands lists the commands, newest first, applied or not.
+// Commands lists the commands of a submitter, newest first, applied or not.
 func (q *Queries) Commands(ctx context.Context, arg CommandsParams) ([]CommandsRow, error) {
 	rows, err := q.db.Query(ctx, commands, arg.SubmitterID, arg.Before, arg.MaxRows)
 	if err != nil {
@@ -148,6 +222,7 @@ func (q *Queries) Commands(ctx context.Context, arg CommandsParams) ([]CommandsR
 			&i.CreatedAt,
 			&i.AppliedAt,
 			&i.Result,
+			&i.Submitter,
 		); err != nil {
 			return nil, err
 		}

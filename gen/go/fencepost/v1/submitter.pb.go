@@ -2170,7 +2170,9 @@ type Command struct {
 	ProtectionId int64 `protobuf:"varint,10,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
 	// The configured name of the caller that authenticated; empty where callers have no names, and
 	// for automatic actions.
-	Caller        string `protobuf:"bytes,11,opt,name=caller,proto3" json:"caller,omitempty"`
+	Caller string `protobuf:"bytes,11,opt,name=caller,proto3" json:"caller,omitempty"`
+	// Name of the submitter.
+	Submitter     string `protobuf:"bytes,12,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2282,9 +2284,17 @@ func (x *Command) GetCaller() string {
 	return ""
 }
 
+func (x *Command) GetSubmitter() string {
+	if x != nil {
+		return x.Submitter
+	}
+	return ""
+}
+
 type ListCommandsRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name or account id. Empty: all submitters to which the caller has a right.
+	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	// Rows per page, 1 to 1000; 0 means 100.
 	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
@@ -2573,7 +2583,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x0eexpect_version\x18\x14 \x01(\x04B\x11\xbaH\f2\n" +
 	"\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f0\x01R\rexpectVersion\"8\n" +
 	"\x14ResolveStuckResponse\x12 \n" +
-	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xf2\x02\n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\x90\x03\n" +
 	"\aCommand\x12!\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\x03B\x020\x01R\tcommandId\x12\x12\n" +
@@ -2589,10 +2599,10 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x06result\x18\t \x01(\tR\x06result\x12'\n" +
 	"\rprotection_id\x18\n" +
 	" \x01(\x03B\x020\x01R\fprotectionId\x12\x16\n" +
-	"\x06caller\x18\v \x01(\tR\x06caller\"\x91\x01\n" +
-	"\x13ListCommandsRequest\x12(\n" +
-	"\tsubmitter\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12'\n" +
+	"\x06caller\x18\v \x01(\tR\x06caller\x12\x1c\n" +
+	"\tsubmitter\x18\f \x01(\tR\tsubmitter\"\x8f\x01\n" +
+	"\x13ListCommandsRequest\x12&\n" +
+	"\tsubmitter\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tsubmitter\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
@@ -2631,7 +2641,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x1cSTUCK_DECISION_FAIL_UNPROVEN\x10\x04\x12#\n" +
 	"\x1fSTUCK_DECISION_REQUEUE_UNPROVEN\x10\x05\x12\x17\n" +
 	"\x13STUCK_DECISION_BUMP\x10\x06\x12\x19\n" +
-	"\x15STUCK_DECISION_CANCEL\x10\a2\xe9\n" +
+	"\x15STUCK_DECISION_CANCEL\x10\a2\xfd\n" +
 	"\n" +
 	"\x10SubmitterService\x12\x83\x01\n" +
 	"\x11RegisterSubmitter\x12&.fencepost.v1.RegisterSubmitterRequest\x1a'.fencepost.v1.RegisterSubmitterResponse\"\x1d\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/api/v1/submitters\x12}\n" +
@@ -2642,8 +2652,8 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x0fResumeSubmitter\x12$.fencepost.v1.ResumeSubmitterRequest\x1a%.fencepost.v1.ResumeSubmitterResponse\"0\x82\xd3\xe4\x93\x02*:\x01*\"%/api/v1/submitters/{submitter}/resume\x12\x94\x01\n" +
 	"\x10ProtectSubmitter\x12%.fencepost.v1.ProtectSubmitterRequest\x1a&.fencepost.v1.ProtectSubmitterResponse\"1\x82\xd3\xe4\x93\x02+:\x01*\"&/api/v1/submitters/{submitter}/protect\x12\x8a\x01\n" +
 	"\vExitProtect\x12 .fencepost.v1.ExitProtectRequest\x1a!.fencepost.v1.ExitProtectResponse\"6\x82\xd3\xe4\x93\x020:\x01*\"+/api/v1/submitters/{submitter}/exit-protect\x12|\n" +
-	"\fResolveStuck\x12!.fencepost.v1.ResolveStuckRequest\x1a\".fencepost.v1.ResolveStuckResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/api/v1/tx/{tx_id}/resolve\x12\x86\x01\n" +
-	"\fListCommands\x12!.fencepost.v1.ListCommandsRequest\x1a\".fencepost.v1.ListCommandsResponse\"/\x82\xd3\xe4\x93\x02)\x12'/api/v1/submitters/{submitter}/commandsBT\n" +
+	"\fResolveStuck\x12!.fencepost.v1.ResolveStuckRequest\x1a\".fencepost.v1.ResolveStuckResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/api/v1/tx/{tx_id}/resolve\x12\x9a\x01\n" +
+	"\fListCommands\x12!.fencepost.v1.ListCommandsRequest\x1a\".fencepost.v1.ListCommandsResponse\"C\x82\xd3\xe4\x93\x02=Z\x12\x12\x10/api/v1/commands\x12'/api/v1/submitters/{submitter}/commandsBT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

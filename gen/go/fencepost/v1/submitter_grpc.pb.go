@@ -73,7 +73,8 @@ type SubmitterServiceClient interface {
 	// included, and while the use of the nonce cannot be proven. Returns once the owner has decided.
 	// Repeating the applied decision returns OK with the current transaction.
 	ResolveStuck(ctx context.Context, in *ResolveStuckRequest, opts ...grpc.CallOption) (*ResolveStuckResponse, error)
-	// ListCommands returns the history of a submitter, newest first: each command with its operator
+	// ListCommands returns the history of a submitter, or of all to which the caller has a right,
+	// newest first: each command with its operator
 	// and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
 	// Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
 	// EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
@@ -230,7 +231,8 @@ type SubmitterServiceServer interface {
 	// included, and while the use of the nonce cannot be proven. Returns once the owner has decided.
 	// Repeating the applied decision returns OK with the current transaction.
 	ResolveStuck(context.Context, *ResolveStuckRequest) (*ResolveStuckResponse, error)
-	// ListCommands returns the history of a submitter, newest first: each command with its operator
+	// ListCommands returns the history of a submitter, or of all to which the caller has a right,
+	// newest first: each command with its operator
 	// and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
 	// Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
 	// EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.

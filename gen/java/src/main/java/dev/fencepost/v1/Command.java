@@ -39,6 +39,7 @@ private static final long serialVersionUID = 0L;
     operator_ = "";
     result_ = "";
     caller_ = "";
+    submitter_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -471,6 +472,53 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int SUBMITTER_FIELD_NUMBER = 12;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object submitter_ = "";
+  /**
+   * <pre>
+   * Name of the submitter.
+   * </pre>
+   *
+   * <code>string submitter = 12 [json_name = "submitter"];</code>
+   * @return The submitter.
+   */
+  @java.lang.Override
+  public java.lang.String getSubmitter() {
+    java.lang.Object ref = submitter_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      submitter_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Name of the submitter.
+   * </pre>
+   *
+   * <code>string submitter = 12 [json_name = "submitter"];</code>
+   * @return The bytes for submitter.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getSubmitterBytes() {
+    java.lang.Object ref = submitter_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      submitter_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -518,6 +566,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(caller_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 11, caller_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(submitter_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 12, submitter_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -558,6 +609,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(caller_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(11, caller_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(submitter_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(12, submitter_);
     }
     return size;
   }
@@ -611,6 +665,8 @@ private static final long serialVersionUID = 0L;
         != other.getProtectionId()) return false;
     if (!getCaller()
         .equals(other.getCaller())) return false;
+    if (!getSubmitter()
+        .equals(other.getSubmitter())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -650,6 +706,8 @@ private static final long serialVersionUID = 0L;
         getProtectionId());
     hash = (37 * hash) + CALLER_FIELD_NUMBER;
     hash = (53 * hash) + getCaller().hashCode();
+    hash = (37 * hash) + SUBMITTER_FIELD_NUMBER;
+    hash = (53 * hash) + getSubmitter().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -811,6 +869,7 @@ private static final long serialVersionUID = 0L;
       result_ = "";
       protectionId_ = 0L;
       caller_ = "";
+      submitter_ = "";
       return this;
     }
 
@@ -884,6 +943,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000400) != 0)) {
         result.caller_ = caller_;
       }
+      if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.submitter_ = submitter_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -944,6 +1006,11 @@ private static final long serialVersionUID = 0L;
       if (!other.getCaller().isEmpty()) {
         caller_ = other.caller_;
         bitField0_ |= 0x00000400;
+        onChanged();
+      }
+      if (!other.getSubmitter().isEmpty()) {
+        submitter_ = other.submitter_;
+        bitField0_ |= 0x00000800;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -1029,6 +1096,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000400;
               break;
             } // case 90
+            case 98: {
+              submitter_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000800;
+              break;
+            } // case 98
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2016,6 +2088,98 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       caller_ = value;
       bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object submitter_ = "";
+    /**
+     * <pre>
+     * Name of the submitter.
+     * </pre>
+     *
+     * <code>string submitter = 12 [json_name = "submitter"];</code>
+     * @return The submitter.
+     */
+    public java.lang.String getSubmitter() {
+      java.lang.Object ref = submitter_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        submitter_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the submitter.
+     * </pre>
+     *
+     * <code>string submitter = 12 [json_name = "submitter"];</code>
+     * @return The bytes for submitter.
+     */
+    public com.google.protobuf.ByteString
+        getSubmitterBytes() {
+      java.lang.Object ref = submitter_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        submitter_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the submitter.
+     * </pre>
+     *
+     * <code>string submitter = 12 [json_name = "submitter"];</code>
+     * @param value The submitter to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSubmitter(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      submitter_ = value;
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the submitter.
+     * </pre>
+     *
+     * <code>string submitter = 12 [json_name = "submitter"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSubmitter() {
+      submitter_ = getDefaultInstance().getSubmitter();
+      bitField0_ = (bitField0_ & ~0x00000800);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the submitter.
+     * </pre>
+     *
+     * <code>string submitter = 12 [json_name = "submitter"];</code>
+     * @param value The bytes for submitter to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSubmitterBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      submitter_ = value;
+      bitField0_ |= 0x00000800;
       onChanged();
       return this;
     }

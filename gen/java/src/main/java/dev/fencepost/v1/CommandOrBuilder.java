@@ -199,4 +199,24 @@ public interface CommandOrBuilder extends
    */
   com.google.protobuf.ByteString
       getCallerBytes();
+
+  /**
+   * <pre>
+   * Name of the submitter.
+   * </pre>
+   *
+   * <code>string submitter = 12 [json_name = "submitter"];</code>
+   * @return The submitter.
+   */
+  java.lang.String getSubmitter();
+  /**
+   * <pre>
+   * Name of the submitter.
+   * </pre>
+   *
+   * <code>string submitter = 12 [json_name = "submitter"];</code>
+   * @return The bytes for submitter.
+   */
+  com.google.protobuf.ByteString
+      getSubmitterBytes();
 }

@@ -54,6 +54,10 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object submitter_ = "";
   /**
+   * <pre>
+   * Name or account id. Empty: all submitters to which the caller has a right.
+   * </pre>
+   *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
@@ -71,6 +75,10 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
+   * <pre>
+   * Name or account id. Empty: all submitters to which the caller has a right.
+   * </pre>
+   *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
@@ -488,6 +496,10 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object submitter_ = "";
     /**
+     * <pre>
+     * Name or account id. Empty: all submitters to which the caller has a right.
+     * </pre>
+     *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The submitter.
      */
@@ -504,6 +516,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * Name or account id. Empty: all submitters to which the caller has a right.
+     * </pre>
+     *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The bytes for submitter.
      */
@@ -521,6 +537,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * Name or account id. Empty: all submitters to which the caller has a right.
+     * </pre>
+     *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The submitter to set.
      * @return This builder for chaining.
@@ -534,6 +554,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Name or account id. Empty: all submitters to which the caller has a right.
+     * </pre>
+     *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return This builder for chaining.
      */
@@ -544,6 +568,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Name or account id. Empty: all submitters to which the caller has a right.
+     * </pre>
+     *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The bytes for submitter to set.
      * @return This builder for chaining.

@@ -11,11 +11,19 @@ public interface ListCommandsRequestOrBuilder extends
     com.google.protobuf.MessageOrBuilder {
 
   /**
+   * <pre>
+   * Name or account id. Empty: all submitters to which the caller has a right.
+   * </pre>
+   *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   java.lang.String getSubmitter();
   /**
+   * <pre>
+   * Name or account id. Empty: all submitters to which the caller has a right.
+   * </pre>
+   *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */

@@ -501,7 +501,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands returns the history of a submitter, newest first: each command with its operator
+     * ListCommands returns the history of a submitter, or of all to which the caller has a right,
+     * newest first: each command with its operator
      * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
      * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
      * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
@@ -665,7 +666,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands returns the history of a submitter, newest first: each command with its operator
+     * ListCommands returns the history of a submitter, or of all to which the caller has a right,
+     * newest first: each command with its operator
      * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
      * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
      * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
@@ -807,7 +809,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands returns the history of a submitter, newest first: each command with its operator
+     * ListCommands returns the history of a submitter, or of all to which the caller has a right,
+     * newest first: each command with its operator
      * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
      * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
      * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
@@ -948,7 +951,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands returns the history of a submitter, newest first: each command with its operator
+     * ListCommands returns the history of a submitter, or of all to which the caller has a right,
+     * newest first: each command with its operator
      * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
      * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
      * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
@@ -1098,7 +1102,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands returns the history of a submitter, newest first: each command with its operator
+     * ListCommands returns the history of a submitter, or of all to which the caller has a right,
+     * newest first: each command with its operator
      * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
      * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
      * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
