@@ -22,7 +22,7 @@ NPM := node_modules/.package-lock.json
 JAVA_PLUGINS := $(BIN)/protoc
 CONSOLE := server/console/dist/index.html
 # Every folder of generated files, and NOTICE.
-GENERATED := gen third_party store/internal docs deploy/prometheus deploy/grafana NOTICE
+GENERATED := gen third_party store/internal docs deploy/prometheus deploy/grafana deploy/helm NOTICE
 # The Go modules that callers use, apart from ours.
 GO_CLIENTS := gen/go clients/go examples/go
 # .mvn/jvm.config also disables colors: the color library resets the terminal at the end of a run.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 // endToEnd is a service that is kept busy from CreateTx to the last event.
 type endToEnd struct {
 	submitters int
-	inFlight   int // limit of pipelined submitters; 0: strict
 	period     time.Duration
 	byHash     bool
 	embedded   bool
@@ -26,14 +24,10 @@ type endToEnd struct {
 }
 
 func (e endToEnd) name() string {
-	accounts := strconv.Itoa(e.submitters)
-	if e.inFlight > 0 {
-		accounts = fmt.Sprintf("%dx%d", e.submitters, e.inFlight)
-	}
-	name := fmt.Sprintf("%s.%dms", accounts, e.period.Milliseconds())
+	name := fmt.Sprintf("%d.%dms", e.submitters, e.period.Milliseconds())
 	switch {
 	case e.lockstep:
-		name = accounts + ".lockstep"
+		name = fmt.Sprintf("%d.lockstep", e.submitters)
 	case e.embedded:
 		name += ".embedded"
 	}
@@ -49,12 +43,9 @@ func (e endToEnd) name() string {
 const (
 	endCallers = 64
 	// window is how many transactions of a submitter are not in a block yet, at any time: one in
-	// flight, and one that waits for its turn. Of a pipelined one, so many times its limit.
+	// flight, and one that waits for its turn.
 	window = 2
 )
-
-// atOnce is the number of transactions of a submitter that a block can have.
-func (e endToEnd) atOnce() int { return max(e.inFlight, 1) }
 
 // run keeps the window of each submitter full, as seen by a watcher, and counts over a while in
 // steady state.
@@ -69,7 +60,6 @@ func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
 			simulated:  e.simulated,
 			embedded:   e.embedded,
 			lockstep:   e.lockstep,
-			inFlight:   e.inFlight,
 		},
 	)
 	if err != nil {
@@ -77,8 +67,6 @@ func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	f := newFlow(s)
-	f.atOnce = e.atOnce()
-	f.jobs = make(chan string, (window+1)*f.atOnce*e.submitters)
 	if e.lockstep {
 		return e.wholeLives(ctx, b, s, f)
 	}
@@ -116,7 +104,7 @@ func (e endToEnd) wholeLives(ctx context.Context, b *bench, s *service, f *flow)
 	if err != nil {
 		return err
 	}
-	if err := f.waitForFinal(ctx, window*f.atOnce*e.submitters); err != nil {
+	if err := f.waitForFinal(ctx, window*e.submitters); err != nil {
 		return errors.Join(err, stop())
 	}
 	before, err := s.measure(ctx)
@@ -124,8 +112,8 @@ func (e endToEnd) wholeLives(ctx context.Context, b *bench, s *service, f *flow)
 		return errors.Join(err, stop())
 	}
 	f.reset()
-	f.more((b.size.lives - window) * f.atOnce * e.submitters)
-	err = f.waitForFinal(ctx, (window+b.size.lives)*f.atOnce*e.submitters)
+	f.more((b.size.lives - window) * e.submitters)
+	err = f.waitForFinal(ctx, (window+b.size.lives)*e.submitters)
 	after, measured := s.measure(ctx)
 	seen := f.reset()
 	if err = errors.Join(err, measured, stop()); err != nil {
@@ -173,7 +161,7 @@ func (e endToEnd) report(b *bench, seen seen, before, after state) {
 	included := float64(seen.count[pb.TxEventKind_TX_EVENT_KIND_INCLUDED])
 	b.add(name+"rate", "txs/s", included/took.Seconds())
 	if blocks := float64(after.blocks - before.blocks); blocks > 0 && !e.lockstep {
-		b.add(name+"ofchain", "ratio", included/blocks/float64(e.submitters*e.atOnce()))
+		b.add(name+"ofchain", "ratio", included/blocks/float64(e.submitters))
 	}
 	for kind, word := range map[pb.TxEventKind]string{
 		pb.TxEventKind_TX_EVENT_KIND_SUBMITTED: "tracking",
@@ -215,7 +203,6 @@ type flow struct {
 	s        *service
 	jobs     chan string
 	payloads map[string]*pb.Payload // by submitter; never changed
-	atOnce   int                    // transactions of a submitter that a block can have
 
 	mu       sync.Mutex
 	seen     seen
@@ -229,7 +216,7 @@ func newFlow(s *service) *flow {
 	f := &flow{
 		s: s, jobs: make(chan string, (window+1)*len(s.submitters)),
 		payloads: map[string]*pb.Payload{}, accepted: map[string]time.Time{},
-		started: map[string]bool{}, left: -1, atOnce: 1,
+		started: map[string]bool{}, left: -1,
 	}
 	for i, name := range s.submitters {
 		f.payloads[name] = transferOf(i)
@@ -299,7 +286,7 @@ func (f *flow) start(ctx context.Context) (stop func() error, err error) {
 
 // fill creates as many transactions as are under way at a time.
 func (f *flow) fill() {
-	for range window * f.atOnce {
+	for range window {
 		for _, name := range f.s.submitters {
 			f.jobs <- name
 		}

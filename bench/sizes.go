@@ -59,10 +59,6 @@ var sizes = map[string]size{
 				lockstep:   true,
 			}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
 			{submitters: 500, period: 250 * time.Millisecond, lockstep: true, simulated: true},
-			{
-				submitters: 50, inFlight: 16, period: 250 * time.Millisecond, lockstep: true,
-				simulated: true,
-			},
 		},
 	},
 	"small": {rounds: 1, spell: time.Second, steady: 6 * time.Second, lives: 10, ends: []endToEnd{
@@ -99,12 +95,6 @@ var sizes = map[string]size{
 			}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
 			{submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
 			{submitters: 500, period: 250 * time.Millisecond, lockstep: true, simulated: true},
-			{submitters: 50, inFlight: 16, period: 250 * time.Millisecond},
-			{
-				submitters: 50, inFlight: 16, period: 250 * time.Millisecond, lockstep: true,
-				simulated: true,
-			},
-			{submitters: 1, inFlight: 64, period: time.Second},
 			{
 				submitters: 500,
 				period:     time.Second,

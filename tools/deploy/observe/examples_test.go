@@ -2,6 +2,7 @@ package main
 
 // example is the input of an alert: one that makes it fire at a time, and one that does not.
 type example struct {
+	// An example that lasts longer than a day has a value each 10 minutes.
 	at           string
 	labels       map[string]string // of the alert, apart from severity
 	fires, quiet []series
@@ -23,8 +24,8 @@ func examples() map[string]example {
 	chain := map[string]string{"chain": "main"}
 	surge := func(name, at string) example {
 		return example{at, nil,
-			one(name, "0+0.01x2000 20+20x120"), // quiet for a day, then a surge
-			one(name, "0+20x2200"),             // as many as ever
+			one(name, "0+0.1x200 20+200x12"), // quiet for a day, then a surge
+			one(name, "0+200x220"),           // as many as ever
 		}
 	}
 	return map[string]example{

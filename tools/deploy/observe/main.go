@@ -30,9 +30,10 @@ func outputs() (map[string][]byte, error) {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
 	return map[string][]byte{
-		"deploy/prometheus/alerts.yaml": rules,
-		"deploy/grafana/fencepost.json": board,
-		"docs/alerts.md":                runbooks(),
+		"deploy/prometheus/alerts.yaml":           rules,
+		"deploy/helm/fencepost/files/alerts.yaml": rules,
+		"deploy/grafana/fencepost.json":           board,
+		"docs/alerts.md":                          runbooks(),
 	}, nil
 }
 

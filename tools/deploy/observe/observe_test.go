@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -69,7 +70,10 @@ func TestAlerts_FireAndStaySilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := ruleTest{RuleFiles: []string{rules}, Interval: "1m"}
+	files := map[string]*ruleTest{} // by interval
+	for _, interval := range []string{"1m", "10m"} {
+		files[interval] = &ruleTest{RuleFiles: []string{rules}, Interval: interval}
+	}
 	examples := examples()
 	for _, a := range alerts() {
 		e, ok := examples[a.name]
@@ -86,24 +90,33 @@ func TestAlerts_FireAndStaySilent(t *testing.T) {
 			fired.Annotations["summary"] = strings.ReplaceAll(fired.Annotations["summary"],
 				"{{ $labels."+label+" }}", value)
 		}
+		interval := "1m"
+		if at, err := time.ParseDuration(e.at); err != nil || at > 24*time.Hour {
+			interval = "10m"
+		}
+		file := files[interval]
 		file.Tests = append(file.Tests,
-			testCase{a.name + " fires", "1m", e.fires,
+			testCase{a.name + " fires", interval, e.fires,
 				[]alertTest{{e.at, a.fullName(), []expected{fired}}}},
-			testCase{a.name + " stays silent", "1m", e.quiet,
+			testCase{a.name + " stays silent", interval, e.quiet,
 				[]alertTest{{e.at, a.fullName(), nil}}})
 	}
 	for name := range examples {
 		t.Errorf("example of an unknown alert %s", name)
 	}
-	text, err := yaml.Marshal(file)
-	if err != nil {
-		t.Fatal(err)
+	commands := [][]string{{"check", "rules", rules}}
+	for interval, file := range files {
+		text, err := yaml.Marshal(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), interval+".yaml")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		commands = append(commands, []string{"test", "rules", path})
 	}
-	path := filepath.Join(t.TempDir(), "tests.yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"check", "rules", rules}, {"test", "rules", path}} {
+	for _, args := range commands {
 		out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput()
 		if err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/fencepost/fencepost/internal/config"
+)
+
+// filesOfDeploy are the texts in deploy, by path.
+func filesOfDeploy(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	root := filepath.Join("..", "..", "deploy")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		texts[path] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+// TestDeploy_Variables checks that every variable in deploy sets a key of the configuration.
+func TestDeploy_Variables(t *testing.T) {
+	t.Parallel()
+	base := filepath.Join(t.TempDir(), "fencepost.yaml")
+	const keys = "signers: [{name: local, keystore: {dir: x}}]\n"
+	if err := os.WriteFile(base, []byte(keys), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	elsewhere := append([]string{"FENCEPOST_IMAGE"}, config.ForeignVariables...)
+	for path, text := range filesOfDeploy(t) {
+		for _, name := range regexp.MustCompile(`\bFENCEPOST_[A-Z_]+`).FindAllString(text, -1) {
+			if slices.Contains(elsewhere, name) {
+				continue
+			}
+			found++
+			_, problems, err := config.Survey(
+				config.Source{File: base, Environ: []string{name + "=/x"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range problems {
+				if p.What == "unknown key" {
+					t.Errorf("%s: %s sets no key", path, name)
+				}
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("found only %d variables", found)
+	}
+}
+
+// TestDeploy_Compose_Configuration checks the keys of the configuration for compose. Its files are
+// the operator's.
+func TestDeploy_Compose_Configuration(t *testing.T) {
+	t.Parallel()
+	_, problems, err := config.Survey(config.Source{
+		File:    filepath.Join("..", "..", "deploy", "compose", "fencepost.yaml"),
+		Environ: []string{"FENCEPOST_NODE_NAME=a"},
+		Set:     []string{"database.url_file=" + os.DevNull},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if p.Key != "database.url_file" {
+			t.Errorf("%s", p)
+		}
+	}
+}
