@@ -2,7 +2,6 @@ package sign
 
 import (
 	"context"
-	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,7 +42,10 @@ type KeyStoreOptions struct {
 // cannot be opened, because a silently missing key would be noticed only when its transactions are
 // not sent. Later the folder is scanned again when a missing key is requested, at most once a
 // second, so an added key is found without a restart. A file that cannot be opened then is logged
-// and does not affect the others. A key whose file is removed stays until the next start.
+// and does not affect the others. The file of a key is looked at again at most a second before the
+// key is used, so the key of a removed or replaced file is not used, and is wiped.
+//
+// Keys are kept in locked memory. The password is not: Go cannot wipe a text.
 type KeyStore struct {
 	dir          string
 	passwordFile string
@@ -51,8 +53,11 @@ type KeyStore struct {
 	clock        clock.Clock
 	log          *slog.Logger
 
-	mu   sync.RWMutex
-	keys map[txn.Address]*ecdsa.PrivateKey
+	vault vault
+	mu    sync.RWMutex
+	keys  map[txn.Address]*heldKey
+	gone  map[txn.Address]time.Time // when keys were removed
+	look  chan struct{}             // holds one value, which a look at a file takes
 
 	scans atomic.Uint64 // scans of the folder that have begun
 	// turn holds one value, which the scanning goroutine takes; it owns the fields below.
@@ -71,10 +76,13 @@ func OpenKeyStore(ctx context.Context, o KeyStoreOptions) (*KeyStore, error) {
 	k := &KeyStore{
 		dir: o.Dir, passwordFile: o.PasswordFile, password: password, clock: o.Clock,
 		log:  o.Log.With("keystore", o.Dir),
-		keys: map[txn.Address]*ecdsa.PrivateKey{}, seen: map[string]KeyFile{},
+		keys: map[txn.Address]*heldKey{}, seen: map[string]KeyFile{},
+		gone: map[txn.Address]time.Time{},
 		turn: make(chan struct{}, 1),
+		look: make(chan struct{}, 1),
 	}
 	k.turn <- struct{}{}
+	k.look <- struct{}{}
 	files, err := k.list()
 	if err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
@@ -83,6 +91,10 @@ func OpenKeyStore(ctx context.Context, o KeyStoreOptions) (*KeyStore, error) {
 	begin := k.clock.Now()
 	if err := k.openAll(ctx, files); err != nil {
 		return nil, fmt.Errorf("sign: open key store: %w", err)
+	}
+	if k.vault.unlocked != nil {
+		k.log.Warn("keys not locked in memory and may be swapped out; raise the limit of locked "+
+			"memory (ulimit -l, LimitMEMLOCK)", "error", k.vault.unlocked)
 	}
 	k.log.Info("keys opened", "keys", len(k.keys), "took", k.clock.Now().Sub(begin))
 	return k, nil
@@ -126,9 +138,11 @@ func (k *KeyStore) open(f *KeyFile) error {
 		return fmt.Errorf("key file %s: %w", f.Path, err)
 	}
 	f.Address = key.Address
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.keys[key.Address] = key.PrivateKey
+	kept, err := k.vault.keep(key.PrivateKey)
+	if err != nil {
+		return err
+	}
+	k.hold(*f, kept)
 	return nil
 }
 
@@ -138,7 +152,7 @@ func (k *KeyStore) Sign(ctx context.Context, unsigned txn.Unsigned) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	return signWith(key, unsigned)
+	return key.secret.sign(unsigned)
 }
 
 // Addresses returns the accounts whose keys are open.
@@ -149,9 +163,11 @@ func (k *KeyStore) Addresses(context.Context) ([]txn.Address, error) {
 }
 
 // find returns a key. A key counts as missing only after a scan that began after the request.
-func (k *KeyStore) find(ctx context.Context, a txn.Address) (*ecdsa.PrivateKey, error) {
+func (k *KeyStore) find(ctx context.Context, a txn.Address) (*heldKey, error) {
 	if key := k.lookUp(a); key != nil {
-		return key, nil
+		if same, err := k.current(ctx, key); same || err != nil {
+			return key, err
+		}
 	}
 	asked := k.scans.Load()
 	select {
@@ -171,7 +187,7 @@ func (k *KeyStore) find(ctx context.Context, a txn.Address) (*ecdsa.PrivateKey, 
 	return nil, k.missing(a)
 }
 
-func (k *KeyStore) lookUp(a txn.Address) *ecdsa.PrivateKey {
+func (k *KeyStore) lookUp(a txn.Address) *heldKey {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.keys[a]
@@ -186,6 +202,9 @@ func (k *KeyStore) missing(a txn.Address) error {
 				"%w: a key file that may contain this key cannot be opened; see the log",
 				txn.ErrUnavailable)
 		}
+	}
+	if k.clock.Now().Sub(k.gone[a]) < goneGrace {
+		return fmt.Errorf("%w: its key file was removed a moment ago", txn.ErrUnavailable)
 	}
 	return fmt.Errorf(
 		"%w in the key store; copy its key file into the folder, or run \"fencepost key import\"",
@@ -221,6 +240,7 @@ func (k *KeyStore) rescan(ctx context.Context) error {
 		}
 		k.add(f)
 	}
+	k.dropRemoved()
 	k.whole = true
 	return nil
 }
