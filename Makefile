@@ -214,14 +214,22 @@ FUZZTIME ?= 1m
 fuzz: ## Fuzz the validation of every RPC for FUZZTIME (1m)
 	go test -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(FUZZTIME) ./server
 
+# The holder of the keys of `make run`: keystore, clef, softhsm or local-kms.
+SIGNER ?= keystore
+RUN_TAGS_local-kms := aws
+RUN_TAGS_softhsm := pkcs11
+RUN_TOOLS_clef := $(BIN)/clef
+RUN_TOOLS_local-kms := $(BIN)/local-kms
+
 .PHONY: run
 # Without npm the node serves a page that names the command instead of the console.
 run: $(if $(shell command -v npm),$(CONSOLE))
-run: $(BIN)/grpcurl ## Start PostgreSQL, a development chain and a node in one process, until Ctrl-C
+run: ## Start PostgreSQL, a development chain and a node in one process, until Ctrl-C
+run: $(BIN)/grpcurl $(RUN_TOOLS_$(SIGNER))
 	@# Not `go run`: signals and the exit code must be the program's. Its guide uses fencepost and
 	@# grpcurl.
-	go build -o bin/ ./cmd/...
-	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/fencepost-dev $(ARGS)
+	go build -tags '$(RUN_TAGS_$(SIGNER))' -o bin/ ./cmd/...
+	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/fencepost-dev --signer $(SIGNER) $(ARGS)
 
 .PHONY: demo
 demo: ## Send contract calls through the node of `make run`; compare chain and ledger

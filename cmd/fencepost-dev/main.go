@@ -29,6 +29,7 @@ type options struct {
 	period  time.Duration
 	reset   bool
 	verbose bool
+	signer  string
 }
 
 func main() {
@@ -42,7 +43,12 @@ func main() {
 		&o.reset, "reset", false, "delete the data folder's content and start from scratch",
 	)
 	flag.BoolVar(&o.verbose, "verbose", false, "log at debug level")
+	flag.StringVar(&o.signer, "signer", "keystore",
+		"`holder` of the keys: keystore, clef, softhsm or local-kms")
 	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "dir" })
+	o.dir = signerDir(o.dir, o.signer, given)
 	ctx, stop := run.Signals(context.Background(), nil)
 	defer stop()
 	if err := start(ctx, o); err != nil {
@@ -77,7 +83,15 @@ func start(ctx context.Context, o options) error {
 		return err
 	}
 	defer closeWith(log, "chain", func() error { return chain.Close() })
-	cfg, err := writeConfig(o, dir, postgres, chain.URL())
+	signer, err := startSigner(ctx, o.signer, dir)
+	if err != nil {
+		return err
+	}
+	defer signer.stop()
+	if err := fund(ctx, chain, signer.holders); err != nil {
+		return err
+	}
+	cfg, err := writeConfig(o, dir, postgres, chain.URL(), signer)
 	if err != nil {
 		return err
 	}

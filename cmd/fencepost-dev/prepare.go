@@ -34,6 +34,7 @@ var accounts = []string{
 
 const (
 	chainName = "dev"
+	chainID   = 31337
 	schema    = "fencepost"
 	database  = "postgres"
 )
@@ -96,7 +97,8 @@ func prepareDir(o options) (string, error) {
 
 // removeKept removes the data of earlier starts, and nothing else.
 func removeKept(dir string) error {
-	for _, name := range []string{"postgres", "chain", "keys", "password", "fencepost.yaml"} {
+	for _, name := range []string{"postgres", "chain", "keys", "password", "fencepost.yaml",
+		"keys.list", "clef", "softhsm", "local-kms"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("--reset: %w", err)
 		}
@@ -106,17 +108,14 @@ func removeKept(dir string) error {
 
 func configFile(dir string) string { return filepath.Join(dir, "fencepost.yaml") }
 
-// writeConfig writes and loads the configuration, and on the first start keys and password.
-func writeConfig(o options, dir string, postgres *pgembed.Server,
-	rpc string) (*config.Config, error) {
-	if err := writeKeys(dir); err != nil {
-		return nil, err
-	}
+// writeConfig writes and loads the configuration.
+func writeConfig(o options, dir string, postgres *pgembed.Server, rpc string,
+	signer *keySigner) (*config.Config, error) {
 	var submitters strings.Builder
 	for i, name := range accounts {
 		fmt.Fprintf(&submitters,
 			"  - {name: %s, chain: %s, address: %q, signer: local, start_from: chain}\n", name,
-			chainName, devchain.Address(i).Hex())
+			chainName, signer.holders[i].Hex())
 	}
 	poll := min(o.period/4, 250*time.Millisecond)
 	text := fmt.Sprintf(`# Written by fencepost-dev at each start; edit a copy.
@@ -128,10 +127,10 @@ database: {url: %q, schema: %s}
 chains:
   - {name: %s, chain_id: 31337, rpc: [%q], poll_interval: %s, confirmations: 5, release_depth: 1}
 signers:
-  - {name: local, keystore: {dir: %q, password_file: %q}}
+  - {name: local, %s}
 submitters:
 %s`, o.grpc, o.ops, postgres.URL(database), schema, chainName, rpc, poll,
-		filepath.Join(dir, "keys"), filepath.Join(dir, "password"), submitters.String())
+		signer.section, submitters.String())
 	path := configFile(dir)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return nil, err
