@@ -39,6 +39,7 @@ func TestRelease(t *testing.T) {
 		}
 		return found[0]
 	}
+	verifyStatic(t, filepath.Join(out, "fencepost"))
 	archive := filesOf(t, one("*.tar.gz"))
 	for _, want := range []string{"/fencepost", "/LICENSE", "/NOTICE", "/deploy/systemd/" +
 		"fencepost.service"} {
