@@ -35,7 +35,8 @@ func TestDemo(t *testing.T) {
 			if err := os.Chmod(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			grpc, ops, rpc := port(t), port(t), port(t)
+			grpc, ops := port(t), port(t)
+			rpc := port(t)
 			startDev(t, filepath.Join(bin, "fencepost-dev"), "--signer", signer, "--dir", dir,
 				"--grpc", "127.0.0.1:"+grpc, "--ops", "127.0.0.1:"+ops, "--rpc-port", rpc,
 				"--period", "200ms")

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+
+	signerv1 "github.com/fencepost/fencepost/gen/go/fencepost/signer/v1"
+)
+
+// policy decides which transactions are signed.
+type policy struct {
+	recipients []common.Address
+	perDay     uint256.Int // wei
+
+	mu    sync.Mutex
+	spent map[string]day // by date in UTC
+	log   *os.File       // what was allowed, so that a restart does not forget it
+}
+
+// day is what was allowed on one day.
+type day struct {
+	total uint256.Int
+	txs   map[string]bool // each transaction counts once, with all its attempts
+}
+
+// policyFile is a policy as JSON: {"recipients": ["0x..."], "wei_per_day": "1000000"}.
+type policyFile struct {
+	Recipients []common.Address `json:"recipients"`
+	WeiPerDay  string           `json:"wei_per_day"`
+}
+
+// openPolicy reads a policy, and what it has allowed so far.
+func openPolicy(file, logFile string) (*policy, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var p policyFile
+	if err := json.Unmarshal(content, &p); err != nil {
+		return nil, fmt.Errorf("policy %s: %w", file, err)
+	}
+	limit, err := uint256.FromDecimal(p.WeiPerDay)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: wei_per_day: %w", file, err)
+	}
+	allowed := &policy{recipients: p.Recipients, perDay: *limit, spent: map[string]day{}}
+	if err := allowed.recall(logFile); err != nil {
+		return nil, err
+	}
+	allowed.log, err = os.OpenFile(logFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	return allowed, err
+}
+
+// recall reads the log: date, tx_id and wei in each line.
+func (p *policy) recall(file string) error {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		if len(words) != 3 {
+			continue // the last line of a crash, before it was allowed
+		}
+		value, err := uint256.FromDecimal(words[2])
+		if err != nil {
+			return fmt.Errorf("log %s: %w", file, err)
+		}
+		p.count(words[0], words[1], value)
+	}
+	return lines.Err()
+}
+
+func (p *policy) count(date, txID string, value *uint256.Int) {
+	d := p.spent[date]
+	if d.txs == nil {
+		d.txs = map[string]bool{}
+	}
+	d.total.Add(&d.total, value)
+	d.txs[txID] = true
+	p.spent[date] = d
+}
+
+// refusal is why a transaction is not signed.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// allow decides on a request. A transaction counts once, on the day of its first attempt. Fees do
+// not count. A cancel transaction sends nothing, so it is always allowed.
+func (p *policy) allow(r *signerv1.SignTransactionRequest, now time.Time) error {
+	if r.GetKind() == signerv1.AttemptKind_ATTEMPT_KIND_CANCEL && r.GetTo() == r.GetFrom() &&
+		r.GetValue() == "0" && len(r.GetData()) == 0 {
+		return nil
+	}
+	if !slices.Contains(p.recipients, common.HexToAddress(r.GetTo())) || r.GetTo() == "" {
+		return refusal("the recipient is not allowed")
+	}
+	value, err := uint256.FromDecimal(r.GetValue())
+	if err != nil {
+		return refusal("the value is not a number")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range p.spent {
+		if d.txs[r.GetTxId()] {
+			return nil // counted with its first attempt
+		}
+	}
+	date := now.UTC().Format(time.DateOnly)
+	spent := p.spent[date]
+	total, overflow := new(uint256.Int).AddOverflow(&spent.total, value)
+	if overflow || total.Gt(&p.perDay) {
+		return refusal("the limit of the day is reached")
+	}
+	// Recorded before it is signed: after a crash too much is counted, never too little.
+	if _, err := fmt.Fprintln(p.log, date, r.GetTxId(), value.Dec()); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	if err := p.log.Sync(); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	p.count(date, r.GetTxId(), value)
+	return nil
+}
