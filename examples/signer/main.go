@@ -40,7 +40,7 @@ func main() {
 	flag.StringVar(&o.keys, "keys", "keys", "`folder` of key files")
 	flag.StringVar(&o.password, "password-file", "password", "`file` with their password")
 	flag.StringVar(&o.policy, "policy", "policy.json", "`file` with the policy")
-	flag.StringVar(&o.log, "log", "allowed.log", "`file` that records what was allowed")
+	flag.StringVar(&o.log, "log", "allowed.log", "`file` that records the allowed transactions")
 	flag.StringVar(&o.cert, "cert", "", "PEM `file` of the server's certificate")
 	flag.StringVar(&o.key, "key", "", "PEM `file` of its key")
 	flag.StringVar(&o.clientCA, "client-ca", "", "PEM `file` of the CA of Fencepost's certificate")
@@ -87,7 +87,7 @@ func run(ctx context.Context, o options) error {
 	return g.Serve(l)
 }
 
-// mutualTLS demands a client certificate: whoever reaches a signer can sign with it.
+// mutualTLS demands a client certificate: every program that reaches a signer can sign with it.
 func mutualTLS(o options) (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(o.cert, o.key)
 	if err != nil {

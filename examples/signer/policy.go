@@ -25,10 +25,10 @@ type policy struct {
 
 	mu    sync.Mutex
 	spent map[string]day // by date in UTC
-	log   *os.File       // what was allowed, so that a restart does not forget it
+	log   *os.File       // the allowed transactions, for the next start
 }
 
-// day is what was allowed on one day.
+// day holds the allowed transactions of one day.
 type day struct {
 	total uint256.Int
 	txs   map[string]bool // each transaction counts once, with all its attempts
@@ -40,7 +40,7 @@ type policyFile struct {
 	WeiPerDay  string           `json:"wei_per_day"`
 }
 
-// openPolicy reads a policy, and what it has allowed so far.
+// openPolicy reads a policy, and the transactions that it has allowed so far.
 func openPolicy(file, logFile string) (*policy, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {

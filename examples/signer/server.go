@@ -15,7 +15,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// server signs with a holder of keys what a policy allows.
+// server signs the transactions that a policy allows, with a holder of keys.
 type server struct {
 	signerv1.UnimplementedSignerServiceServer
 	keys   sign.Holder

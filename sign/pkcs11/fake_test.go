@@ -68,7 +68,7 @@ type fake struct {
 	mu       sync.Mutex
 	logins   int
 	last     pkcs11.SessionHandle
-	sessions map[pkcs11.SessionHandle][]pkcs11.ObjectHandle // what each has found
+	sessions map[pkcs11.SessionHandle][]pkcs11.ObjectHandle // objects that each has found
 }
 
 func (f *fake) fail() error {

@@ -76,7 +76,7 @@ func (d *Digester) login(s pkcs11.SessionHandle) error {
 }
 
 // release keeps a session for the next operation. After an error of the module it is closed, and
-// what is known about the token is forgotten: it may have been removed or restarted.
+// all handles are forgotten: the token may have been removed or restarted.
 func (d *Digester) release(s pkcs11.SessionHandle, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

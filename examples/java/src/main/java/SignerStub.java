@@ -12,7 +12,8 @@ import io.grpc.stub.StreamObserver;
  * any gRPC server, with TLS and client certificates.
  *
  * <pre>{@code
- * NettyServerBuilder.forPort(7443).sslContext(...).addService(new SignerStub(keys, policy)).build();
+ * NettyServerBuilder.forPort(7443).sslContext(...)
+ *         .addService(new SignerStub(keys, policy)).build();
  * }</pre>
  */
 final class SignerStub extends SignerServiceGrpc.SignerServiceImplBase {
@@ -24,7 +25,7 @@ final class SignerStub extends SignerServiceGrpc.SignerServiceImplBase {
         byte[] sign(SignTransactionRequest transaction) throws Exception;
     }
 
-    /** Decides what is signed. A transaction may be requested several times: count each tx_id once. */
+    /** Allows transactions. One may be requested several times: count each tx_id once. */
     interface Policy {
         boolean allows(SignTransactionRequest transaction);
     }
