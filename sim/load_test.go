@@ -77,6 +77,9 @@ func (w *World) prepare() error {
 				func() { w.cancel(c) })
 		}
 	}
+	for _, p := range w.plan.NewLimits {
+		w.at(w.now()+p.At, "limit", func() { w.limit(w.submitters[p.Submitter], p.Limit) })
+	}
 	for _, p := range w.plan.Pauses {
 		w.at(w.now()+p.At, "pause",
 			func() { w.command(w.submitters[p.Submitter], txn.CommandPause) })
@@ -226,6 +229,19 @@ func (w *World) cancel(c *call) {
 func (w *World) command(of txn.SubmitterID, kind txn.CommandKind) {
 	go w.retry(string(kind), 0, func(ctx context.Context, n *node) bool {
 		_, err := n.store.AddCommand(ctx, of, askOf(kind, ""))
+		return err == nil
+	})
+}
+
+// limit changes the nonces in flight of a submitter, as UpdateSubmitter does.
+func (w *World) limit(of txn.SubmitterID, limit int) {
+	mode := modeOf(limit)
+	change := store.PolicyChange{Mode: &mode, MaxInFlight: &limit}
+	go w.retry("limit", 0, func(ctx context.Context, n *node) bool {
+		if err := n.store.SetPolicies(ctx, of, change); err != nil {
+			return false
+		}
+		_, err := n.store.AddCommand(ctx, of, askOf(txn.CommandUpdate, ""))
 		return err == nil
 	})
 }

@@ -277,7 +277,7 @@ func (w *World) judgeOrder(l *ledger) {
 // judgeTaking checks the state that all other transactions of the submitter were in when this one
 // took its nonce: not more of them were in flight than the limit allows, and none had left a block.
 func (w *World) judgeTaking(l *ledger, id int32, taker *row, taken eventRow) {
-	limit := w.plan.Limits[slices.Index(w.submitters, txn.SubmitterID(id))]
+	limit := w.plan.highest(slices.Index(w.submitters, txn.SubmitterID(id)))
 	inFlight := 1
 	for _, r := range l.bySub[id] {
 		if r == taker {

@@ -17,6 +17,8 @@ type Plan struct {
 	Nodes      int
 	Submitters int
 	Limits     []int // nonces in flight of each submitter; 1: strict
+	NewLimits  []LimitPlan
+	GapsFail   bool // pools reject a nonce above one that they lack
 	Watchers   int
 	Mode       engine.Mode
 	BlockTime  time.Duration
@@ -42,6 +44,13 @@ type CallPlan struct {
 	Node        int
 	Twin        int // node of a concurrent request with the same id; -1: none
 	CancelAfter time.Duration
+}
+
+// LimitPlan changes the nonces in flight of a submitter.
+type LimitPlan struct {
+	At        time.Duration
+	Submitter int
+	Limit     int // 1: strict
 }
 
 // PausePlan pauses a submitter for a while.
@@ -93,7 +102,7 @@ func Draw(seed uint64) Plan {
 	if d.IntN(2) == 0 {
 		p.Mode = engine.WorkerQueue
 	}
-	p.Limits = drawLimits(seed, p.Submitters)
+	p.drawLimits()
 	for range p.Nodes {
 		p.Skews = append(p.Skews, drawSkew(d))
 	}
@@ -137,15 +146,34 @@ func Draw(seed uint64) Plan {
 
 // drawLimits makes every second submitter pipelined. It has its own source, so that the other parts
 // of a seed's plan do not depend on it.
-func drawLimits(seed uint64, submitters int) []int {
-	d := rand.New(rand.NewPCG(seed, 0x9199))
-	limits := make([]int, submitters)
-	for i := range limits {
-		if limits[i] = 1; d.IntN(2) == 0 {
-			limits[i] = []int{2, 3, 16}[d.IntN(3)]
+func (p *Plan) drawLimits() {
+	d := rand.New(rand.NewPCG(p.Seed, 0x9199))
+	for range p.Submitters {
+		limit := 1
+		if d.IntN(2) == 0 {
+			limit = []int{2, 3, 16}[d.IntN(3)]
+		}
+		p.Limits = append(p.Limits, limit)
+	}
+	p.GapsFail = d.IntN(2) == 0
+	for i := range p.Submitters {
+		if d.IntN(3) == 0 {
+			p.NewLimits = append(p.NewLimits, LimitPlan{
+				At: between(d, 0, loadTime), Submitter: i, Limit: []int{1, 2, 16}[d.IntN(3)],
+			})
 		}
 	}
-	return limits
+}
+
+// highest is the highest limit that a submitter ever has.
+func (p *Plan) highest(submitter int) int {
+	limit := p.Limits[submitter]
+	for _, l := range p.NewLimits {
+		if l.Submitter == submitter {
+			limit = max(limit, l.Limit)
+		}
+	}
+	return limit
 }
 
 func between(d *rand.Rand, from, to time.Duration) time.Duration {
@@ -357,6 +385,10 @@ func (p Plan) String() string {
 		if limit > 1 {
 			fmt.Fprintf(&s, "  s%d has up to %d nonces in flight\n", i+1, limit)
 		}
+	}
+	for _, l := range p.NewLimits {
+		fmt.Fprintf(&s, "  at %.1fs s%d gets up to %d nonces in flight\n", l.At.Seconds(),
+			l.Submitter+1, l.Limit)
 	}
 	for i, k := range p.Skews {
 		fmt.Fprintf(&s, "  clock of %c: offset %v, rate %.3f\n", 'a'+i, k.Offset,

@@ -120,7 +120,9 @@ func newWorld(p Plan, db *database) *World {
 		senders:  map[txn.Hash]txn.SubmitterID{},
 		receipts: map[txn.Hash]*txn.Receipt{},
 	}
-	w.chain = chaintest.New(chaintest.Options{Poll: true, Now: time.Now})
+	w.chain = chaintest.New(chaintest.Options{
+		Poll: true, Now: time.Now, StrictNonce: w.plan.GapsFail,
+	})
 	w.chain.Intercept(func(ctx context.Context, _ chaintest.Call) chaintest.Fault {
 		f, _ := ctx.Value(faultKey{}).(chaintest.Fault)
 		return f

@@ -60,6 +60,10 @@ export const waits: Record<string, Meaning> = {
     says: "The endpoints respond, but none estimates the gas.",
     todo: "Nothing at first. If it stays, check the endpoints and the payload, or cancel it.",
   },
+  WAITING_FOR_LOWER_NONCES: {
+    says: "It would revert, or lacks funds, while lower nonces are in no block.",
+    todo: "Nothing. It is judged once they are in a block.",
+  },
   INSUFFICIENT_FUNDS: {
     says: "The account cannot afford it.",
     todo: "Fund the account. It then proceeds automatically.",
