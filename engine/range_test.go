@@ -102,3 +102,48 @@ func TestPipelined_Backlog_ExecutedInOrder(t *testing.T) {
 		t.Errorf("highest slot is %d", n)
 	}
 }
+
+// TestPipelined_ModeChanged_Applied changes the mode under an owner: it is fenced, because it could
+// be an older program, and the limit counts from then on. Back in mode STRICT, nothing is taken
+// until one nonce may be.
+func TestPipelined_ModeChanged_Applied(t *testing.T) {
+	t.Parallel()
+	r, c := onMemoryChain(t, nil)
+	first := r.create(0, "first", transfer())
+	r.eventually("the first one is in the pool", r.is(first, txn.Pending))
+	change := func(mode txn.Mode) {
+		if err := r.admin.SetPolicies(t.Context(), r.submitters[0],
+			store.PolicyChange{Mode: &mode}); err != nil {
+			t.Fatal(err)
+		}
+		id, err := r.admin.AddCommand(t.Context(), r.submitters[0],
+			store.Ask{Kind: txn.CommandUpdate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.eventually("the change is applied", func() error {
+			if r.number("SELECT count(*) FROM submitter_command WHERE command_id = $1 AND "+
+				"result = 'APPLIED'", id) == 0 {
+				return fmt.Errorf("%s is not applied", mode)
+			}
+			return nil
+		})
+	}
+	change(txn.Pipelined)
+	ids := append([]txn.TxID{first}, r.createMany(40)...)
+	inPool := func(want int) {
+		r.eventually("so many are in the pool", func() error {
+			if n := len(c.Pool()); n != want {
+				return fmt.Errorf("%d, want %d", n, want)
+			}
+			return nil
+		})
+	}
+	inPool(txn.DefaultInFlight)
+	change(txn.Strict)
+	c.Mine(1)
+	inPool(1)
+	c.Mine(1)
+	inPool(1)
+	r.awaitExecuted(c, ids)
+}

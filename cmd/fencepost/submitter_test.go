@@ -180,3 +180,26 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 		t.Errorf("resumed: %+v", s)
 	}
 }
+
+func TestSubmitterAdd_Mode(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	add := func(name string, account byte, more ...string) []string {
+		address := txn.Address{account}
+		return append([]string{"submitter", "add", name, "--chain-id", "31337", "--address",
+			address.Hex(), "--signer", "local"}, more...)
+	}
+	l.good(add("carol", 7, "--mode", "pipelined", "--max-in-flight", "32")...)
+	l.rows(l.good("submitter", "show", "carol"), `mode +PIPELINED \(up to 32 in flight\)`)
+	l.good(add("dave", 8, "--mode", "pipelined")...)
+	l.rows(l.good("submitter", "show", "dave"), `mode +PIPELINED \(up to 16 in flight\)`)
+	l.bad(exitFailed, "(SUBMITTER_EXISTS)", add("dave", 8)...)
+	l.bad(exitFailed, "--max-in-flight", add("erin", 9, "--max-in-flight", "2")...)
+	l.bad(exitUsage, "--mode", add("erin", 9, "--mode", "parallel")...)
+	l.bad(exitUsage, "--mode", "submitter", "update", "dave", "--mode", "external")
+	l.bad(exitFailed, "--max-in-flight",
+		"submitter", "update", "dave", "--mode", "strict", "--max-in-flight", "2")
+	l.bad(exitFailed, "--max-in-flight", "submitter", "update", "dave", "--max-in-flight", "0")
+	l.bad(exitFailed, "--max-in-flight", "submitter", "update", "dave", "--max-in-flight", "1025")
+}
