@@ -364,7 +364,7 @@ test("pause and resume, on both pages", async (t) => {
   assert.equal((await getAccount("s08")).status, "SUBMITTER_STATUS_ACTIVE");
   await page.getByRole("link", { name: "Command log" }).click();
   await page.getByRole("row").filter({ hasText: "a test of Resume account" }).waitFor();
-  await page.getByLabel("Account").fill("s08");
+  await page.getByRole("textbox", { name: /^Account/ }).fill("s08");
   await page.getByRole("button", { name: "Show" }).click();
   await page.getByText("a test of Resume account").waitFor();
 });
