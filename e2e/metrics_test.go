@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -35,7 +36,15 @@ func TestMetrics_DashboardAndAlerts_Exist(t *testing.T) {
 		t.Fatalf("found only %v", uses)
 	}
 	c := embedded(t, 100*time.Millisecond, 1)
-	n := newNode(t, c, nodeOptions{confirmations: 30, poll: 50 * time.Millisecond})
+	n := prepareNode(t, c, nodeOptions{confirmations: 30, poll: 50 * time.Millisecond},
+		freshDatabase(t))
+	text, err := os.ReadFile(n.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, n.config, string(text)+"sinks: [{name: log, kind: log}]\n")
+	n.migrate(t)
+	n.start(t)
 	tx := n.create(t, n.names[0], "one", transfer)
 	eventually(t, time.Minute, "it has an owner", func() error {
 		got, err := n.GetTx(t.Context(),
