@@ -38,6 +38,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -50,6 +52,8 @@ const (
 	DefaultTimeout = 10 * time.Second
 	// DefaultMaxInFlight is the limit of concurrent signatures if an entry has none.
 	DefaultMaxInFlight = 32
+	// maxChecks bounds the keys of a signer that are checked concurrently.
+	maxChecks = 8
 )
 
 // Holder holds private keys.
@@ -136,9 +140,10 @@ func (b *Book) Addresses(ctx context.Context, signer string) ([]txn.Address, err
 	return addresses, nil
 }
 
-// Check compares the keys of a signer with their configured addresses. It returns at the first key
-// that is missing or wrong, and at the first sign that the signer is unavailable, which proves
-// nothing about its keys. Errors: txn.ErrKeyMissing, ErrWrongKey, txn.ErrUnavailable.
+// Check compares the keys of a signer with their configured addresses, each within the timeout of a
+// signature. It returns at the first key that is missing or wrong, and at the first sign that the
+// signer is unavailable or faulty, which proves nothing about its keys. Errors: txn.ErrKeyMissing,
+// ErrWrongKey, txn.ErrSignerFault, txn.ErrUnavailable.
 func (b *Book) Check(ctx context.Context, signer string) error {
 	e, err := b.entry(signer)
 	if err != nil {
@@ -152,17 +157,30 @@ func (b *Book) Check(ctx context.Context, signer string) error {
 	if err != nil {
 		return err
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(min(e.MaxInFlight, maxChecks))
+	for _, a := range addresses {
+		group.Go(func() error {
+			if err := e.check(ctx, checker, a); err != nil {
+				return fmt.Errorf("sign: check key of %s with signer %s: %w", a.Hex(), signer, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (e *signer) check(ctx context.Context, by Checker, a txn.Address) error {
 	ctx, cancel := context.WithTimeout(ctx, e.Timeout)
 	defer cancel()
-	for _, a := range addresses {
-		if err := checker.Check(ctx, a); err != nil {
-			if !errors.Is(err, ErrWrongKey) {
-				err = classed(err)
-			}
-			return fmt.Errorf("sign: check key of %s with signer %s: %w", a.Hex(), signer, err)
-		}
+	if ctx.Err() != nil {
+		return classed(context.Cause(ctx))
 	}
-	return nil
+	err := by.Check(ctx, a)
+	if err == nil || errors.Is(err, ErrWrongKey) {
+		return err
+	}
+	return classed(err)
 }
 
 // Sign requests a signature and verifies the result. Errors: txn.ErrKeyMissing, txn.ErrSignerFault,

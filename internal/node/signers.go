@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -84,14 +85,20 @@ func openKeys(ctx context.Context, s config.Signer, log *slog.Logger) (*sign.Key
 	})
 }
 
-// checkSigners rejects keys that are missing or have another address. An unavailable signer is
-// logged only: its keys are checked before their first signature.
+// startCheck bounds the check of signers at the start: a slow one must not delay the other accounts.
+const startCheck = 30 * time.Second
+
+// checkSigners rejects keys that are missing or have another address. An unavailable or faulty
+// signer is logged only: its keys are checked before their first signature.
 func checkSigners(ctx context.Context, book *sign.Book, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startCheck,
+		fmt.Errorf("its keys could not be checked within %s", startCheck))
+	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, name := range book.Names() {
 		group.Go(func() error {
 			err := book.Check(ctx, name)
-			if errors.Is(err, txn.ErrUnavailable) {
+			if errors.Is(err, txn.ErrUnavailable) || errors.Is(err, txn.ErrSignerFault) {
 				log.Warn("signer unavailable; its accounts wait", "signer", name, "error", err)
 				return nil
 			}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,7 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	signerv1 "github.com/fencepost/fencepost/gen/go/fencepost/signer/v1"
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/sign"
 	"github.com/fencepost/fencepost/sign/signtest"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -80,6 +83,49 @@ func TestSigners_AtStart(t *testing.T) {
 			if _, err := CheckFiles(t.Context(), cfg, log, true); err != nil {
 				t.Errorf("offline check: %v", err)
 			}
+		})
+	}
+}
+
+// slowSigner has many keys, each of which takes a while to check.
+type slowSigner struct {
+	sign.Holder
+	takes time.Duration
+	err   error
+}
+
+func (slowSigner) Addresses(context.Context) ([]txn.Address, error) {
+	all := make([]txn.Address, 200)
+	for i := range all {
+		all[i] = txn.Address{byte(i)}
+	}
+	return all, nil
+}
+
+func (s slowSigner) Check(ctx context.Context, _ txn.Address) error {
+	return errors.Join(clock.Sleep(ctx, clock.Real{}, s.takes), s.err)
+}
+
+// A signer that is slow or faulty delays the start for a bounded time, and does not stop it.
+func TestSigners_AtStart_SlowOrFaulty(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]slowSigner{
+		"slow":   {takes: 9 * time.Second},
+		"faulty": {err: txn.ErrSignerFault},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				book, err := sign.NewBook(sign.Entry{Name: "it", Holder: s})
+				if err != nil {
+					t.Fatal(err)
+				}
+				begin := time.Now()
+				err = checkSigners(t.Context(), book, slog.New(slog.DiscardHandler))
+				if took := time.Since(begin); err != nil || took > startCheck {
+					t.Errorf("after %s: %v", took, err)
+				}
+			})
 		})
 	}
 }

@@ -80,6 +80,9 @@ func (d *Digester) SignDigest(ctx context.Context, id string,
 	return signature, nil
 }
 
+// maxMessage bounds how much of an error's text gets into a log.
+const maxMessage = 200
+
 // failure classifies an error. The text of the SDK names endpoints and request ids; the code is
 // enough.
 func failure(err error) error {
@@ -89,11 +92,11 @@ func failure(err error) error {
 	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		return fmt.Errorf("%w: AWS KMS: %s", txn.ErrUnavailable, api.ErrorCode())
+		return fmt.Errorf("%w: AWS KMS: %.*q", txn.ErrUnavailable, maxMessage, api.ErrorCode())
 	}
-	var root error = err
+	root := err
 	for inner := errors.Unwrap(root); inner != nil; inner = errors.Unwrap(root) {
 		root = inner
 	}
-	return fmt.Errorf("%w: AWS KMS: %w", txn.ErrUnavailable, root)
+	return fmt.Errorf("%w: AWS KMS: %.*q", txn.ErrUnavailable, maxMessage, root.Error())
 }

@@ -109,19 +109,28 @@ func parts(id string) (name, version string, err error) {
 	return name, version, nil
 }
 
-// failure classifies an error. The text of the SDK has whole replies; the code is enough.
+// maxMessage bounds how much of an error's text gets into a log.
+const maxMessage = 200
+
+// failure classifies an error. The text of the SDK has whole replies, also those of the service
+// that issues access tokens; the code is enough.
 func failure(err error) error {
 	var reply *azcore.ResponseError
-	if !errors.As(err, &reply) {
-		root := err
-		for inner := errors.Unwrap(root); inner != nil; inner = errors.Unwrap(root) {
-			root = inner
+	var login *azidentity.AuthenticationFailedError
+	switch {
+	case errors.As(err, &reply):
+		if reply.StatusCode == http.StatusNotFound && reply.ErrorCode == "KeyNotFound" {
+			return fmt.Errorf("%w in Azure Key Vault", txn.ErrKeyMissing)
 		}
-		return fmt.Errorf("%w: Azure Key Vault: %w", txn.ErrUnavailable, root)
+		return fmt.Errorf("%w: Azure Key Vault: HTTP status %d, %.*q", txn.ErrUnavailable,
+			reply.StatusCode, maxMessage, reply.ErrorCode)
+	case errors.As(err, &login) && login.RawResponse != nil:
+		return fmt.Errorf("%w: Azure Key Vault: no access token: HTTP status %d",
+			txn.ErrUnavailable, login.RawResponse.StatusCode)
 	}
-	if reply.StatusCode == http.StatusNotFound && reply.ErrorCode == "KeyNotFound" {
-		return fmt.Errorf("%w in Azure Key Vault", txn.ErrKeyMissing)
+	root := err
+	for inner := errors.Unwrap(root); inner != nil; inner = errors.Unwrap(root) {
+		root = inner
 	}
-	return fmt.Errorf("%w: Azure Key Vault: HTTP status %d, %s", txn.ErrUnavailable,
-		reply.StatusCode, reply.ErrorCode)
+	return fmt.Errorf("%w: Azure Key Vault: %.*q", txn.ErrUnavailable, maxMessage, root.Error())
 }

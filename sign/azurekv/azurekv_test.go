@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -14,11 +15,13 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/fencepost/fencepost/sign"
 	"github.com/fencepost/fencepost/sign/azurekv"
 	"github.com/fencepost/fencepost/sign/signtest"
+	"github.com/fencepost/fencepost/txn"
 )
 
 // The client is the real one, and the server speaks the protocol of Key Vault.
@@ -50,6 +53,48 @@ func (credential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.
 	error) {
 	return azcore.AccessToken{Token: "token", ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
+
+// The reply of the service that issues tokens does not get into errors, and so into logs.
+func TestLogin_Refused_NoReplyInError(t *testing.T) {
+	t.Parallel()
+	vault := httptest.NewTLSServer(&peer{signtest.NewScript(t)})
+	t.Cleanup(vault.Close)
+	const secret = "assertion-4711"
+	login := transport(func(r *http.Request) (*http.Response, error) {
+		body, code := `{"error":"invalid_client","error_description":"`+secret+`"}`, 401
+		if !strings.Contains(r.URL.Path, "/token") {
+			body, code = `{"tenant_discovery_endpoint":"https://login.microsoftonline.com/t/v2.0/`+
+				`.well-known/openid-configuration","authorization_endpoint":"https://`+
+				`login.microsoftonline.com/t/oauth2/v2.0/authorize","token_endpoint":"https://`+
+				`login.microsoftonline.com/t/oauth2/v2.0/token","issuer":"https://`+
+				`login.microsoftonline.com/t/v2.0"}`, 200
+		}
+		return &http.Response{StatusCode: code, Status: http.StatusText(code), Request: r,
+			Header: http.Header{"Content-Type": {"application/json"}},
+			Body:   io.NopCloser(strings.NewReader(body))}, nil
+	})
+	credential, err := azidentity.NewClientSecretCredential("tenant", "client", "password",
+		&azidentity.ClientSecretCredentialOptions{DisableInstanceDiscovery: true,
+			ClientOptions: azcore.ClientOptions{Transport: login}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := azurekv.Open(azurekv.Options{VaultURL: vault.URL, Credential: credential,
+		Transport: vault.Client(), AnyHost: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.PublicKey(t.Context(), "account/v1")
+	if !errors.Is(err, txn.ErrUnavailable) || strings.Contains(err.Error(), secret) ||
+		strings.Contains(err.Error(), "\n") || len(err.Error()) > 400 {
+		t.Errorf("refused login: %v", err)
+	}
+}
+
+// transport answers requests in place of a server.
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) Do(r *http.Request) (*http.Response, error) { return t(r) }
 
 // peer is a vault that behaves as a script.
 type peer struct{ script *signtest.Script }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,9 +25,8 @@ const (
 	maxReply   = 1 << 20 // a transaction of 128 KiB as hex, twice in clef's reply
 	maxMessage = 200     // of a signer's message in a log
 
-	connectTimeout = 5 * time.Second
-	idleTimeout    = 90 * time.Second
-	maxIdle        = 32
+	idleTimeout = 90 * time.Second
+	maxIdle     = 32
 )
 
 // Product is the program that signs.
@@ -66,7 +64,7 @@ func Open(e endpoint.Endpoint, product Product, keys *sign.KeyList) (*Holder, er
 		http: &http.Client{
 			Transport: &http.Transport{
 				TLSClientConfig:     config,
-				DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
+				DialContext:         endpoint.Dial,
 				ForceAttemptHTTP2:   true,
 				MaxIdleConnsPerHost: maxIdle,
 				IdleConnTimeout:     idleTimeout,

@@ -5,8 +5,11 @@ package service
 import (
 	"context"
 	"fmt"
+	"net"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -20,6 +23,15 @@ import (
 
 // maxReply is the size of the largest reply: a transaction of 128 KiB, the limit of pools.
 const maxReply = 256 << 10
+
+// reconnect makes a signer available soon after its return: by default, gRPC waits up to two minutes
+// between attempts.
+var reconnect = grpc.ConnectParams{
+	Backoff: backoff.Config{
+		BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second,
+	},
+	MinConnectTimeout: 5 * time.Second,
+}
 
 // Holder is a holder whose keys are in a SignerService.
 type Holder struct {
@@ -36,6 +48,10 @@ func Open(e endpoint.Endpoint, keys *sign.KeyList) (*Holder, error) {
 	}
 	options := []grpc.DialOption{
 		grpc.WithDisableRetry(),
+		grpc.WithConnectParams(reconnect),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return endpoint.Dial(ctx, "tcp", address)
+		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReply)),
 		grpc.WithPerRPCCredentials(token{e}),
 	}

@@ -182,3 +182,37 @@ func TestCheck_Unreachable_InTime(t *testing.T) {
 }
 
 func isUnavailable(err error) bool { return errors.Is(err, txn.ErrUnavailable) }
+
+// A signer that was away is used soon after its return, however long it was away.
+func TestHolder_Reconnects(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	attempts := make(chan struct{}, 100)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+			attempts <- struct{}{}
+		}
+	}()
+	h := open(t, endpoint.Endpoint{URL: "http://" + l.Addr().String()})
+	account := signtest.Address(signtest.Key("account"))
+	if err := h.Check(t.Context(), account); !errors.Is(err, txn.ErrUnavailable) {
+		t.Errorf("while away: %v", err)
+	}
+	late := time.After(8 * time.Second)
+	for n := range 6 {
+		select {
+		case <-attempts:
+		case <-late:
+			t.Fatalf("%d attempts to connect", n)
+		}
+	}
+}
