@@ -75,6 +75,7 @@ func readRows(path string, defaults *pb.CreateTxRequest) ([]fileRow, error) {
 	if len(text) > maxFileBytes {
 		return nil, fmt.Errorf("--from-file: %s exceeds %d bytes; split it", path, maxFileBytes)
 	}
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // Windows programs write this mark
 	r := &fileReader{name: filepath.Base(path), defaults: defaults, seen: map[string]int{}}
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".csv":
@@ -111,8 +112,7 @@ func (r *fileReader) full(line int) bool {
 }
 
 func (r *fileReader) readCSV(text []byte) {
-	// Spreadsheets write a byte order mark.
-	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
+	in := csv.NewReader(bytes.NewReader(text))
 	in.TrimLeadingSpace = true
 	heading, err := in.Read()
 	if err != nil || !r.readHeading(heading) {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
@@ -22,6 +23,7 @@ import (
 
 const (
 	batchRows         = 200             // in one call
+	batchBytes        = 3 << 20         // in one call: below the limit of any node
 	watchedRows       = 100             // in one watch
 	fileProgressEvery = 2 * time.Second // between two lines of progress
 	// fileOutage is how long nothing may be accepted before the command gives up.
@@ -108,7 +110,7 @@ func (o *payout) queue(ctx context.Context) error {
 	}
 	since, delay := o.p.clock.Now(), time.Duration(0)
 	for len(left) > 0 {
-		batch := left[:min(batchRows, len(left))]
+		batch := left[:o.batch(left)]
 		again, err := o.send(ctx, batch)
 		if err != nil {
 			return err
@@ -131,6 +133,17 @@ func (o *payout) queue(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// batch returns how many of some rows fit into a call, at least one.
+func (o *payout) batch(rows []int) int {
+	bytes := 0
+	for n, i := range rows[:min(batchRows, len(rows))] {
+		if bytes += proto.Size(o.rows[i].request); bytes > batchBytes && n > 0 {
+			return n
+		}
+	}
+	return min(batchRows, len(rows))
 }
 
 // send sends one batch, and returns the rows to send again.

@@ -78,6 +78,23 @@ func TestTxCreate_FromFile_Resumes(t *testing.T) {
 	}
 }
 
+// Rows with much data are sent in calls that a node accepts.
+func TestTxCreate_FromFile_LargeRows(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	var text strings.Builder
+	text.WriteString("\xef\xbb\xbf") // as Windows programs begin a file
+	for i := range 90 {
+		fmt.Fprintf(&text, `{"id":"big-%d","to":%q,"data":"0x%s"}`+"\r\n", i, recipient,
+			strings.Repeat("ab", 60_000))
+	}
+	path := l.payoutFile("big.ndjson", text.String())
+	if s := l.fromFile(exitDone, path, "--submitter", "alice"); s.Created != 90 {
+		t.Errorf("large rows: %+v", s)
+	}
+}
+
 func TestTxCreate_FromFile_Mistakes(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
