@@ -79,8 +79,21 @@ func (k *KeyStore) hold(f KeyFile, s *secret) {
 	}
 }
 
-// dropRemoved forgets the keys that no file has any more. The caller holds the turn.
-func (k *KeyStore) dropRemoved() {
+// reopen opens another file of each account, if there is one. The caller holds the turn.
+func (k *KeyStore) reopen(accounts []txn.Address) {
+	for _, a := range accounts {
+		for _, f := range k.seen {
+			if f.Address == a && f.Broken == nil {
+				k.add(f)
+				break
+			}
+		}
+	}
+}
+
+// dropRemoved forgets the keys whose files were removed or replaced, and returns their accounts.
+// The caller holds the turn.
+func (k *KeyStore) dropRemoved() (dropped []txn.Address) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for a, key := range k.keys {
@@ -91,7 +104,9 @@ func (k *KeyStore) dropRemoved() {
 		k.gone[a] = k.clock.Now()
 		key.secret.forget()
 		k.log.Info("key removed", "address", a, "file", key.file.Path)
+		dropped = append(dropped, a)
 	}
+	return dropped
 }
 
 // Close wipes all keys.

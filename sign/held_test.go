@@ -77,6 +77,33 @@ func TestKeyStore_ReplacedFile_NewKeyOnly(t *testing.T) {
 	})
 }
 
+// TestKeyStore_TwoFiles_OneRemoved: the other file of the account is used.
+func TestKeyStore_TwoFiles_OneRemoved(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]bool{"first": true, "second": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFolder(t)
+				key := testKey("key")
+				path := f.add(t, key).Path
+				f.write(t, "copy", f.contentOf(t, path))
+				k := f.open(t)
+				if !first {
+					path = f.dir + "/copy"
+				}
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				if _, err := k.Sign(t.Context(), request(address(key))); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // TestKeyStore_Close_NoKey: nothing is signed with wiped memory.
 func TestKeyStore_Close_NoKey(t *testing.T) {
 	t.Parallel()

@@ -103,20 +103,23 @@ func OpenKeyStore(ctx context.Context, o KeyStoreOptions) (*KeyStore, error) {
 // openAll decrypts files concurrently and stops at the first failure: a wrong password is wrong for
 // all files.
 func (k *KeyStore) openAll(ctx context.Context, files []KeyFile) error {
-	for _, f := range files {
-		k.seen[f.Path] = f
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(min(maxParallel, runtime.GOMAXPROCS(0)))
-	for _, f := range files {
+	for i := range files {
 		group.Go(func() error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return k.open(&f)
+			return k.open(&files[i])
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, f := range files {
+		k.seen[f.Path] = f
+	}
+	return nil
 }
 
 // open decrypts one file and keeps its key. The file's properties are recorded even if that fails.
@@ -240,7 +243,7 @@ func (k *KeyStore) rescan(ctx context.Context) error {
 		}
 		k.add(f)
 	}
-	k.dropRemoved()
+	k.reopen(k.dropRemoved())
 	k.whole = true
 	return nil
 }

@@ -2,6 +2,7 @@ package sign
 
 import (
 	"crypto/ecdsa"
+	"fmt"
 	"math/big"
 	"sync"
 
@@ -58,12 +59,13 @@ func (v *vault) keep(key *ecdsa.PrivateKey) (*secret, error) {
 	return s, nil
 }
 
-// sign signs with the key. Errors: txn.ErrKeyMissing after forget.
+// sign signs with the key. Errors: txn.ErrUnavailable after forget, because the account may have
+// another file.
 func (s *secret) sign(u txn.Unsigned) ([]byte, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if !s.held {
-		return nil, txn.ErrKeyMissing
+		return nil, fmt.Errorf("%w: its key file was replaced or removed", txn.ErrUnavailable)
 	}
 	key := &ecdsa.PrivateKey{D: new(big.Int).SetBytes(s.bytes)}
 	key.Curve = crypto.S256()

@@ -40,7 +40,7 @@ func TestVault_Forgotten_Wiped(t *testing.T) {
 	if !bytes.Equal(s.bytes, make([]byte, secretBytes)) {
 		t.Error("the key is still in memory")
 	}
-	if _, err := s.sign(u); !errors.Is(err, txn.ErrKeyMissing) {
+	if _, err := s.sign(u); !errors.Is(err, txn.ErrUnavailable) {
 		t.Errorf("signature after it was forgotten: %v", err)
 	}
 }

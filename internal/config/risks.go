@@ -119,7 +119,7 @@ func (c *Config) fileRisks() (risks []Risk) {
 }
 
 func writableRisk(key, path string) []Risk {
-	if bits, ok := mode(path); ok && bits&0o022 != 0 {
+	if bits, ok := mode(path); ok && bits&0o022 != 0 && !readOnly(path) {
 		return []Risk{{key, fmt.Sprintf("other users of this machine can write to %s", path),
 			"chmod go-w " + path, true}}
 	}

@@ -85,7 +85,7 @@ func openKeys(ctx context.Context, s config.Signer, log *slog.Logger) (*sign.Key
 	})
 }
 
-// startCheck bounds the check of signers at the start: a slow one must not delay the other accounts.
+// startCheck bounds the check of signers at the start: a slow one must not delay other accounts.
 const startCheck = 30 * time.Second
 
 // checkSigners rejects keys that are missing or have another address. An unavailable or faulty

@@ -46,6 +46,20 @@ func TestLogin_WrongPIN_TriedOnce(t *testing.T) {
 	}
 }
 
+// A module that cannot reach its device does not stop the node, and is used once it can.
+func TestOpen_DeviceAway_UsedLater(t *testing.T) {
+	d := openFake(t, &fake{script: signtest.NewScript(t), outages: 2})
+	for range 2 {
+		_, err := d.SignDigest(t.Context(), "label:account", [32]byte{1})
+		if !errors.Is(err, txn.ErrUnavailable) {
+			t.Errorf("while it is away: %v", err)
+		}
+	}
+	if _, err := d.SignDigest(t.Context(), "label:account", [32]byte{1}); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}
+
 func openFake(t *testing.T, f *fake) *Digester {
 	t.Helper()
 	pin := filepath.Join(t.TempDir(), "pin")
@@ -64,6 +78,7 @@ func openFake(t *testing.T, f *fake) *Digester {
 type fake struct {
 	script   *signtest.Script
 	wrongPIN bool
+	outages  int // initializations that fail
 
 	mu       sync.Mutex
 	logins   int
@@ -87,9 +102,18 @@ func (f *fake) fail() error {
 	return nil
 }
 
-func (f *fake) Initialize(...pkcs11.InitializeOption) error { return nil }
-func (f *fake) Finalize() error                             { return nil }
-func (f *fake) GetSlotList(bool) ([]uint, error)            { return []uint{3}, nil }
+func (f *fake) Initialize(...pkcs11.InitializeOption) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.outages == 0 {
+		return nil
+	}
+	f.outages--
+	return pkcs11.Error(pkcs11.CKR_DEVICE_ERROR)
+}
+
+func (f *fake) Finalize() error                  { return nil }
+func (f *fake) GetSlotList(bool) ([]uint, error) { return []uint{3}, nil }
 
 func (f *fake) GetTokenInfo(uint) (pkcs11.TokenInfo, error) {
 	return pkcs11.TokenInfo{Label: "token"}, nil

@@ -57,9 +57,10 @@ type Digester struct {
 	handles  map[string]pkcs11.ObjectHandle // private keys, by identifier
 	refused  string                         // a PIN that the token refused
 	loggedIn bool
+	ready    bool // the module is initialized
 }
 
-// Open loads and initializes a module. The token need not be present.
+// Open loads a module. It need not be able to reach its device, and the token need not be present.
 func Open(o Options) (*Digester, error) {
 	loaded := pkcs11.New(o.Module)
 	if loaded == nil {
@@ -72,10 +73,6 @@ func Open(o Options) (*Digester, error) {
 func open(m module, o Options) (*Digester, error) {
 	if _, err := sign.ReadPassword(o.PINFile); err != nil {
 		return nil, err
-	}
-	err := m.Initialize()
-	if err != nil && !is(err, pkcs11.CKR_CRYPTOKI_ALREADY_INITIALIZED) {
-		return nil, fmt.Errorf("initialize the PKCS #11 module: %w", err)
 	}
 	return &Digester{module: m, options: o, slots: make(chan struct{}, maxSessions),
 		handles: map[string]pkcs11.ObjectHandle{}}, nil

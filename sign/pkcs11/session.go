@@ -21,6 +21,10 @@ func (d *Digester) session() (pkcs11.SessionHandle, error) {
 		d.idle = d.idle[:n-1]
 		return s, nil
 	}
+	// Modules of network devices connect here, and may hang or fail.
+	if err := d.initialize(); err != nil {
+		return 0, err
+	}
 	slot, err := d.slot()
 	if err != nil {
 		return 0, err
@@ -33,6 +37,18 @@ func (d *Digester) session() (pkcs11.SessionHandle, error) {
 		return 0, errors.Join(err, d.module.CloseSession(s))
 	}
 	return s, nil
+}
+
+func (d *Digester) initialize() error {
+	if d.ready {
+		return nil
+	}
+	err := d.module.Initialize()
+	if err != nil && !is(err, pkcs11.CKR_CRYPTOKI_ALREADY_INITIALIZED) {
+		return err
+	}
+	d.ready = true
+	return nil
 }
 
 // slot finds the slot of the token by its label.

@@ -24,8 +24,8 @@ import (
 // maxReply is the size of the largest reply: a transaction of 128 KiB, the limit of pools.
 const maxReply = 256 << 10
 
-// reconnect makes a signer available soon after its return: by default, gRPC waits up to two minutes
-// between attempts.
+// reconnect makes a signer available soon after its return: by default, gRPC waits up to two
+// minutes between attempts.
 var reconnect = grpc.ConnectParams{
 	Backoff: backoff.Config{
 		BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second,
