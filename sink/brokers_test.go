@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,10 +13,12 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/sink"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -239,4 +242,122 @@ func TestNATS_Open_ChecksStream(t *testing.T) {
 			n.Close()
 		}
 	}
+}
+
+// TestNATS_EventLargerThanStreamTakes_OthersFlow: one event that the stream never takes delays only
+// its own transaction.
+func TestNATS_EventLargerThanStreamTakes_OthersFlow(t *testing.T) {
+	t.Parallel()
+	s, js := jetStream(t)
+	_, err := js.UpdateStream(t.Context(), jetstream.StreamConfig{Name: "EVENTS",
+		Subjects: []string{"fencepost.>"}, Duplicates: time.Minute, MaxMsgSize: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := sink.OpenNATS(t.Context(), natsOptions(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	got := n.Deliver(t.Context(), []*sink.Event{sizedEvent(1, 1, 8000), sizedEvent(1, 2, 1),
+		sizedEvent(2, 1, 1)})
+	for i, want := range []sink.Verdict{sink.Retry, sink.Retry, sink.Done} {
+		if got[i].Verdict != want {
+			t.Errorf("event %d: %+v, want verdict %d", i, got[i], want)
+		}
+	}
+}
+
+// TestNATS_NoAcknowledgement_PlacesFreed: the client limits the messages that may be
+// unacknowledged. One that is never acknowledged must not keep its place.
+func TestNATS_NoAcknowledgement_PlacesFreed(t *testing.T) {
+	t.Parallel()
+	s, _ := jetStream(t)
+	conn, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	o := natsOptions(s)
+	o.Timeout = 200 * time.Millisecond
+	n, err := sink.OpenNATS(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	s.DisableJetStream()
+	// A subscriber that never answers stands for the stream, or nobody would be reported.
+	silent, err := conn.SubscribeSync("fencepost.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Unsubscribe()
+	if err := conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		var events []*sink.Event
+		for tx := range 200 {
+			events = append(events, sizedEvent(byte(tx+1), int64(i+1), 1))
+		}
+		for _, result := range n.Deliver(t.Context(), events) {
+			if result.Verdict != sink.Unavailable {
+				t.Fatalf("%+v", result)
+			}
+		}
+	}
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for n.Outstanding() > 0 {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%d messages keep their places", n.Outstanding())
+		}
+	}
+}
+
+// TestKafka_RecordThatBrokersReject_OthersFlow: brokers reject the batch of an old event for ever.
+func TestKafka_RecordThatBrokersReject_OthersFlow(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int16{kerr.InvalidTimestamp.Code, kerr.InvalidRecord.Code,
+		kerr.MessageTooLarge.Code} {
+		c := cluster(t)
+		c.ControlKey(int16(kmsg.Produce), func(k kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			request := k.(*kmsg.ProduceRequest)
+			response := request.ResponseKind().(*kmsg.ProduceResponse)
+			for _, topic := range request.Topics {
+				out := kmsg.NewProduceResponseTopic()
+				out.Topic, out.TopicID = topic.Topic, topic.TopicID
+				for _, p := range topic.Partitions {
+					part := kmsg.NewProduceResponseTopicPartition()
+					part.Partition, part.ErrorCode = p.Partition, code
+					out.Partitions = append(out.Partitions, part)
+				}
+				response.Topics = append(response.Topics, out)
+			}
+			return response, nil, true
+		})
+		k, err := sink.OpenKafka(t.Context(), kafkaOptions(c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := k.Deliver(t.Context(), []*sink.Event{sizedEvent(1, 1, 1)})
+		if got[0].Verdict != sink.Retry {
+			t.Errorf("code %d: %+v", code, got[0])
+		}
+		k.Close()
+	}
+}
+
+// sizedEvent is an event with a label of this length.
+func sizedEvent(tx byte, seq int64, length int) *sink.Event {
+	id := txn.TxID{15: tx}
+	return &sink.Event{Tx: id, Seq: seq, Name: "alice", Kind: txn.EventIncluded, At: time.Now(),
+		Content: &pb.SinkEvent{Id: fmt.Sprintf("%s/%d", id, seq),
+			Labels: map[string]string{"note": strings.Repeat("x", length)},
+			Content: &pb.SinkEvent_Event{Event: &pb.TxEvent{TxId: id.String(),
+				Submitter: "alice", Seq: uint64(seq)}}}}
 }

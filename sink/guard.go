@@ -18,13 +18,17 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("198.51.100.0/24"), // documentation
 	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
 	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
-	netip.MustParsePrefix("64:ff9b::/96"),    // NAT64: reaches any IPv4 address
-	netip.MustParsePrefix("64:ff9b:1::/48"),  // NAT64
-	netip.MustParsePrefix("2001:db8::/32"),   // documentation
-	netip.MustParsePrefix("2002::/16"),       // 6to4: reaches any IPv4 address
-	netip.MustParsePrefix("2001::/32"),       // Teredo
-	netip.MustParsePrefix("fec0::/10"),       // site-local
+	// the metadata service of Azure, which is not link-local as those of other clouds
+	netip.MustParsePrefix("168.63.129.16/32"),
+	netip.MustParsePrefix("2001::/23"),     // protocol assignments, Teredo among them
+	netip.MustParsePrefix("2001:db8::/32"), // documentation
+	netip.MustParsePrefix("2002::/16"),     // 6to4: reaches any IPv4 address
+	netip.MustParsePrefix("3fff::/20"),     // documentation
 }
+
+// unicast6 has all public addresses of IPv6. Outside of it are, among others, those of NAT64 and
+// the compatible and translated ones, which reach any IPv4 address.
+var unicast6 = netip.MustParsePrefix("2000::/3")
 
 // refusePrivate is called with the address that is about to be dialled, after the name was
 // resolved: a name that resolves differently the next time cannot evade it.
@@ -39,6 +43,9 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 func public(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
+		return false
+	}
+	if a.Is6() && !unicast6.Contains(a) {
 		return false
 	}
 	for _, p := range reserved {

@@ -126,14 +126,25 @@ func (k *Kafka) Deliver(ctx context.Context, events []*Event) []Result {
 				continue
 			}
 			result := Result{Verdict: Unavailable, Cause: kafkaCause(produced.Err)}
-			if errors.Is(produced.Err, kerr.MessageTooLarge) {
-				// The batch was too large. A retry has other neighbours.
+			if ofRecord(produced.Err) {
 				result.Verdict = Retry
 			}
 			results[at[produced.Record]] = result
 		}
 		return results
 	})
+}
+
+// ofRecord reports whether brokers reject a batch because of a record in it: another batch may be
+// accepted, and a retry of this one has other neighbours.
+func ofRecord(err error) bool {
+	for _, is := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord,
+		kerr.InvalidTimestamp} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
 }
 
 // record is an event as the Kafka binding of CloudEvents defines it.

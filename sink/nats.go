@@ -47,7 +47,10 @@ func OpenNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
 			natsCause(err))
 	}
 	n := &NATS{o: o, conn: conn}
-	if n.js, err = jetstream.New(conn); err == nil {
+	// Without a limit an acknowledgement that never comes takes a place among those that may be
+	// outstanding, until there is none.
+	n.js, err = jetstream.New(conn, jetstream.WithPublishAsyncTimeout(o.Timeout))
+	if err == nil {
 		err = n.check(ctx)
 	}
 	if err != nil {
@@ -93,7 +96,7 @@ func (n *NATS) Deliver(ctx context.Context, events []*Event) []Result {
 			select {
 			case <-ack.Ok():
 			case err := <-ack.Err():
-				results[i] = Result{Verdict: Unavailable, Cause: natsCause(err)}
+				results[i] = natsResult(err)
 			case <-ctx.Done():
 				results[i] = Result{Verdict: Unavailable, Cause: "no answer of the server in time"}
 			}
@@ -125,6 +128,20 @@ func (n *NATS) publish(e *Event) (jetstream.PubAckFuture, Result) {
 	return ack, Result{}
 }
 
+// natsHeadersTooLarge is an error of JetStream about one message.
+const natsHeadersTooLarge jetstream.ErrorCode = 10097
+
+// natsResult is the result of a message that was not stored.
+func natsResult(err error) Result {
+	r := Result{Verdict: Unavailable, Cause: natsCause(err)}
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok &&
+		(api.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum ||
+			api.ErrorCode == natsHeadersTooLarge) {
+		r.Verdict = Retry // the limit of the stream may be raised
+	}
+	return r
+}
+
 // natsCause names the cause of an error without addresses or credentials.
 func natsCause(err error) string {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
@@ -136,6 +153,8 @@ func natsCause(err error) string {
 		jetstream.ErrNoStreamResponse: "no stream answers", nats.ErrNoServers: "no server answers",
 		jetstream.ErrStreamNotFound: "there is no such stream",
 		context.DeadlineExceeded:    "no answer in time",
+
+		jetstream.ErrAsyncPublishTimeout: "no answer in time",
 	} {
 		if errors.Is(err, is) {
 			return text

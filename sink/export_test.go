@@ -1,0 +1,4 @@
+package sink
+
+// Outstanding is how many messages wait for an acknowledgement.
+func (n *NATS) Outstanding() int { return n.js.PublishAsyncPending() }
