@@ -134,6 +134,9 @@ func (s *sinkService) RetryUndelivered(ctx context.Context,
 			return nil, status.AboutTx(r.GetTxId(), store.ErrTxNotFound)
 		}
 	}
+	if _, err := s.sink(ctx, r.GetSink()); err != nil {
+		return nil, err
+	}
 	n, err := s.store.RetryParked(ctx, r.GetSink(), id)
 	if err != nil {
 		return nil, aboutSink(r.GetSink(), err)
@@ -156,7 +159,7 @@ func (s *sinkService) SkipUndelivered(ctx context.Context,
 	return &pb.SkipUndeliveredResponse{}, nil
 }
 
-// ReplaySink moves the position of a sink back.
+// ReplaySink moves the position of a sink back, never forward.
 func (s *sinkService) ReplaySink(ctx context.Context,
 	r *pb.ReplaySinkRequest) (*pb.ReplaySinkResponse, error) {
 	at, err := s.replayFrom(ctx, r)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,6 +64,38 @@ func (h Head) Holds(p Position) bool {
 		return true
 	}
 	return h.Before != 0 && p.Timeline == h.Before && end <= h.Begin
+}
+
+// maxKept bounds the transactions under way that before names one by one.
+const maxKept = 1024
+
+// before returns a position that sees no event but those that both see.
+func (p Position) before(q Position) Position {
+	var both []uint64 // under way in either snapshot
+	a, b := appendNumbers(nil, p.Seen), appendNumbers(nil, q.Seen)
+	end := min(a[1], b[1])
+	for _, xid := range slices.Sorted(slices.Values(append(a[2:], b[2:]...))) {
+		if xid < end {
+			both = append(both, xid)
+		}
+	}
+	both = slices.Compact(both)
+	begin := end
+	if len(both) > 0 {
+		begin = both[0]
+	}
+	if len(both) > maxKept {
+		end, both = begin, nil
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d:%d:", begin, end)
+	for i, xid := range both {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(strconv.FormatUint(xid, 10))
+	}
+	return Position{Epoch: p.Epoch, Timeline: p.Timeline, Seen: text.String()}
 }
 
 // snapshotEnd returns the number from which on a snapshot sees nothing; 0 for no snapshot.

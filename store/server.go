@@ -62,8 +62,12 @@ const foreignQuery = `SELECT (l.system_id, l.database_oid) IS DISTINCT FROM ($1:
                    WHERE e.xid >= pg_snapshot_xmax(pg_current_snapshot()))
   FROM ledger l`
 
-// ageEvents makes events older than any that this server numbers, for which the first number is 3.
-const ageEvents = `UPDATE tx_event SET xid = '3' WHERE xid > '3'`
+// agedXid is the number of events that another server numbered. It is lower than any that
+// PostgreSQL gives to a client.
+const agedXid = "3"
+
+// ageEvents makes events older than any that this server numbers.
+const ageEvents = `UPDATE tx_event SET xid = '` + agedXid + `' WHERE xid > '` + agedXid + `'`
 
 // raiseSequences raises the sequences above all rows: logical replication copies the rows only. A
 // new transaction would precede the queue, and a new command or submitter get an id that is taken.

@@ -159,6 +159,9 @@ func (s *Store) SinkCursors(ctx context.Context, name string) ([]txn.SinkCursor,
 			Delivered: r.Delivered, EventAt: r.EventAt, UpdatedAt: r.UpdatedAt, Owner: r.Owner,
 			Token: txn.Token(r.FencingToken),
 		}
+		if at, err := ParsePosition(r.Position); err == nil {
+			cursors[i].Epoch = at.Epoch
+		}
 	}
 	return cursors, nil
 }

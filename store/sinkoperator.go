@@ -29,12 +29,27 @@ func (s *Store) SetSinkStatus(ctx context.Context, d SinkDecision, status txn.Si
 	return s.ofOneSink(ctx, verb, done, err)
 }
 
-// ReplaySink makes a sink continue at a position of this feed.
+// ReplaySink makes a sink continue at a position of this feed, or further back: at no event that it
+// has not passed yet.
 func (s *Store) ReplaySink(ctx context.Context, d SinkDecision, at Position) error {
 	verb := fmt.Sprintf("replay sink %q", d.Sink)
-	done, err := s.read().ReplaySink(ctx, db.ReplaySinkParams{
-		Sink: d.Sink, Position: at.String(), Operator: d.Operator, Reason: d.Reason})
-	return s.ofOneSink(ctx, verb, done, err)
+	for {
+		cursors, err := s.read().SinkCursors(ctx, d.Sink)
+		if err != nil || len(cursors) == 0 {
+			return s.ofOneSink(ctx, verb, 0, err)
+		}
+		to := at
+		if now, err := ParsePosition(cursors[0].Position); err == nil {
+			to = at.before(now)
+		}
+		done, err := s.read().ReplaySink(ctx, db.ReplaySinkParams{
+			Sink: d.Sink, Position: to.String(), Operator: d.Operator, Reason: d.Reason,
+			Revision: cursors[0].Revision})
+		if err != nil || done > 0 {
+			return s.failed(ctx, verb, err)
+		}
+		// another operator decided in between
+	}
 }
 
 func (s *Store) ofOneSink(ctx context.Context, verb string, done int64, err error) error {
@@ -70,7 +85,8 @@ func (s *Store) PositionFrom(ctx context.Context, at time.Time) (Position, error
 		case err != nil:
 			return Position{}, s.failed(ctx, "find a time in the feed", err)
 		}
-		if e.CreatedAt.Before(from) {
+		// An adopted ledger has all its older events under one number, in no order of time.
+		if e.CreatedAt.Before(from) && e.Xid != agedXid {
 			if low, err = strconv.ParseUint(e.Xid, 10, 64); err != nil {
 				return Position{}, s.failed(ctx, "find a time in the feed", err)
 			}

@@ -27,6 +27,7 @@ type SinkCursor struct {
 	Reason    string // of the status; may be empty
 	Operator  string // of the last decision; empty: none
 	Position  string // in the feed; empty: its end
+	Epoch     int64  // of the feed that Position is in; 0: none
 	Revision  int64  // increases with each decision about the sink
 	Restored  bool   // the receiver has not been told yet that the ledger was restored
 	Delivered int64  // events, parked ones included

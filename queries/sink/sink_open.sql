@@ -111,12 +111,13 @@ UPDATE sink_cursor c
        revision = c.revision + 1, updated_at = clock_timestamp()
  WHERE c.sink = @sink;
 
--- ReplaySink moves the cursor; parked transactions stay parked.
+-- ReplaySink moves the cursor, unless an operator has decided since it was read; parked
+-- transactions stay parked.
 -- name: ReplaySink :execrows
 UPDATE sink_cursor c
    SET position = @position::TEXT, operator = @operator::TEXT, reason = @reason::TEXT,
        revision = c.revision + 1, updated_at = clock_timestamp()
- WHERE c.sink = @sink;
+ WHERE c.sink = @sink AND c.revision = @revision::BIGINT;
 
 -- RetryParked makes one transaction due, or up to a limit of the dead ones.
 -- name: RetryParked :execrows
@@ -184,7 +185,9 @@ UPDATE sink_lease l
 
 -- RestartSinks continues all sinks at a position, and has their receivers told.
 -- name: RestartSinks :execrows
-UPDATE sink_cursor c SET position = @position::TEXT, restored = TRUE, revision = c.revision + 1;
+UPDATE sink_cursor c
+   SET position = @position::TEXT, restored = TRUE, revision = c.revision + 1,
+       updated_at = clock_timestamp();
 
 -- FeedEnd is the end of the feed while no other process writes.
 -- name: FeedEnd :one

@@ -398,7 +398,7 @@ const replaySink = `-- name: ReplaySink :execrows
 UPDATE sink_cursor c
    SET position = $1::TEXT, operator = $2::TEXT, reason = $3::TEXT,
        revision = c.revision + 1, updated_at = clock_timestamp()
- WHERE c.sink = $4
+ WHERE c.sink = $4 AND c.revision = $5::BIGINT
 `
 
 type ReplaySinkParams struct {
@@ -406,15 +406,18 @@ type ReplaySinkParams struct {
 	Operator string
 	Reason   string
 	Sink     string
+	Revision int64
 }
 
-// ReplaySink moves the cursor; parked transactions stay parked.
+// ReplaySink moves the cursor, unless an operator has decided since it was read; parked
+// transactions stay parked.
 func (q *Queries) ReplaySink(ctx context.Context, arg ReplaySinkParams) (int64, error) {
 	result, err := q.db.Exec(ctx, replaySink,
 		arg.Position,
 		arg.Operator,
 		arg.Reason,
 		arg.Sink,
+		arg.Revision,
 	)
 	if err != nil {
 		return 0, err
@@ -423,7 +426,9 @@ func (q *Queries) ReplaySink(ctx context.Context, arg ReplaySinkParams) (int64, 
 }
 
 const restartSinks = `-- name: RestartSinks :execrows
-UPDATE sink_cursor c SET position = $1::TEXT, restored = TRUE, revision = c.revision + 1
+UPDATE sink_cursor c
+   SET position = $1::TEXT, restored = TRUE, revision = c.revision + 1,
+       updated_at = clock_timestamp()
 `
 
 // RestartSinks continues all sinks at a position, and has their receivers told.
