@@ -55,6 +55,8 @@ func clip(text string) string {
 	return text
 }
 
+func goneReason(r Result) string { return clip("receiver is gone: " + r.Cause) }
+
 // deliverAll delivers events until each is accepted or parked. While the receiver is unavailable it
 // tries again and holds nothing but these events.
 func (w *worker) deliverAll(ctx context.Context, events []*Event, b *batch) error {
@@ -79,7 +81,7 @@ func (w *worker) deliverAll(ctx context.Context, events []*Event, b *batch) erro
 			case Refused:
 				b.fail(e, 1, -1, result.Cause)
 			case Gone:
-				b.gone = "receiver is gone: " + clip(result.Cause)
+				b.gone = goneReason(result)
 				return nil
 			case Unavailable:
 				rest, last = append(rest, e), result
@@ -96,7 +98,7 @@ func (w *worker) deliverAll(ctx context.Context, events []*Event, b *batch) erro
 			tries = 0
 		}
 		events = rest
-		if err := clock.Sleep(ctx, w.o.Clock, max(last.After, w.backoff(tries))); err != nil {
+		if err := clock.Sleep(ctx, w.o.Clock, max(last.After, w.pause(tries))); err != nil {
 			return context.Cause(ctx)
 		}
 	}

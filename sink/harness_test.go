@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/metric"
 	noopmetric "go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/fencepost/fencepost/internal/clock"
@@ -40,6 +41,7 @@ type ledger struct {
 	mu        sync.Mutex
 	txs       []txn.TxID
 	events    map[string]bool // ids of all events written
+	meters    metric.MeterProvider
 }
 
 func newLedger(t testing.TB) *ledger {
@@ -51,7 +53,8 @@ func newLedgerIn(t testing.TB, db *dbtest.DB) *ledger {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
-	l := &ledger{t: t, ctx: ctx, db: db, events: map[string]bool{}}
+	l := &ledger{t: t, ctx: ctx, db: db, events: map[string]bool{},
+		meters: noopmetric.NewMeterProvider()}
 	s := l.open("setup")
 	info, _, err := s.Register(ctx, store.Registration{Name: "alice", Chain: 31337,
 		Address: txn.Address{1}, Signer: "local", Mode: txn.Strict, StartFrom: "0"})
@@ -169,7 +172,7 @@ func (l *ledger) runOn(n *testNode, sinks ...sink.Settings) *testNode {
 	l.must(err)
 	r, err := sink.NewRunner(sink.Options{Ledger: node.SinkLedger{Store: n.Store},
 		Feed: node.SinkFeed{Feed: f}, Sinks: sinks, Clock: clock.Real{}, Logger: log,
-		MeterProvider: noopmetric.NewMeterProvider(), LeaseDuration: testLease,
+		MeterProvider: l.meters, LeaseDuration: testLease,
 		RenewInterval: 100 * time.Millisecond})
 	l.must(err)
 	ctx, cancel := context.WithCancel(l.ctx)

@@ -38,8 +38,9 @@ func newMetrics(provider metric.MeterProvider, r *Runner) (*metrics, error) {
 			"at most watch.ring_events, by sink"),
 		metric.WithUnit("{event}"))
 	seconds, err6 := meter.Float64ObservableGauge("fencepost.sink.lag",
-		metric.WithDescription("Age of the oldest event that is being delivered, by sink; "+
-			"0: none"),
+		metric.WithDescription("Age of the oldest event that is being delivered, by sink; or "+
+			"how long the sink has not delivered, because its receiver cannot be opened, or it "+
+			"is paused or disabled; 0: neither"),
 		metric.WithUnit("s"))
 	held, err7 := meter.Int64ObservableGauge("fencepost.sink.owned",
 		metric.WithDescription("1 on the node that delivers for a sink"),
@@ -54,8 +55,10 @@ func newMetrics(provider metric.MeterProvider, r *Runner) (*metrics, error) {
 			o.ObserveInt64(held, 1, by)
 			o.ObserveInt64(events, w.behind.Load(), by)
 			lag := 0.0
-			if oldest := w.oldest.Load(); oldest != 0 {
-				lag = max(0, now.Sub(time.Unix(0, oldest)).Seconds())
+			for _, since := range []int64{w.oldest.Load(), w.stalled.Load()} {
+				if since != 0 {
+					lag = max(lag, now.Sub(time.Unix(0, since)).Seconds())
+				}
 			}
 			o.ObserveFloat64(seconds, lag, by)
 			o.ObserveInt64(waiting, w.parked.Load(),

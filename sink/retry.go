@@ -3,6 +3,7 @@ package sink
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/txn"
@@ -10,14 +11,21 @@ import (
 
 // retryLoop retries parked transactions when they are due, until ctx ends or the lease is lost.
 func (w *worker) retryLoop(ctx context.Context) error {
+	away := 0 // times in a row that the receiver was unavailable
 	for failures := 0; ctx.Err() == nil; {
-		n, err := w.retryDue(ctx)
+		n, wait, err := w.retryDue(ctx)
+		if wait == nil {
+			away = 0
+		}
 		switch {
 		case errors.Is(err, ErrLost), errors.Is(err, ErrChanged):
 			return err
 		case err != nil:
 			_ = clock.Sleep(ctx, w.o.Clock, txn.Backoff(failures))
 			failures++
+		case wait != nil:
+			_ = clock.Sleep(ctx, w.o.Clock, max(wait.After, w.pause(away)))
+			away++
 		case n < retriesAtOnce:
 			failures = 0
 			_ = clock.Sleep(ctx, w.o.Clock, retryInterval)
@@ -26,11 +34,12 @@ func (w *worker) retryLoop(ctx context.Context) error {
 	return nil
 }
 
-// retryDue retries some of the transactions that are due, and returns how many.
-func (w *worker) retryDue(ctx context.Context) (int, error) {
+// retryDue retries some of the transactions that are due, and returns how many; and why to wait, if
+// the receiver is unavailable.
+func (w *worker) retryDue(ctx context.Context) (n int, wait *Result, err error) {
 	due, err := w.o.Ledger.DueParked(ctx, w.set.Name, retriesAtOnce)
 	if err != nil || len(due) == 0 {
-		return 0, err
+		return 0, nil, err
 	}
 	retries := make([]txn.SinkRetry, len(due))
 	index := map[txn.TxID]int{}
@@ -40,7 +49,7 @@ func (w *worker) retryDue(ctx context.Context) (int, error) {
 		index[p.Tx] = i
 		found, err := w.o.Ledger.EventsOfTx(ctx, p.Tx, p.Next, p.Last, eventsOfRetry)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		if len(found) == 0 { // a ledger that was restored may lack them
 			retries[i].NextSeq = p.Last + 1
@@ -49,23 +58,31 @@ func (w *worker) retryDue(ctx context.Context) (int, error) {
 	}
 	if len(events) > 0 {
 		if _, err := w.complete(ctx, events); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
-	if gone, err := w.retryEvents(ctx, events, retries, index); err != nil {
-		return 0, err
-	} else if gone != "" {
-		if err := w.commit(ctx, txn.SinkProgress{Disable: gone}); err != nil {
-			return 0, err
+	stop, err := w.retryEvents(ctx, events, retries, index)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case stop != nil && stop.Verdict == Gone:
+		if err := w.commit(ctx, txn.SinkProgress{Disable: goneReason(*stop)}); err != nil {
+			return 0, nil, err
 		}
-		return 0, ErrChanged
+		return 0, nil, ErrChanged
+	case stop != nil:
+		// An outage counts for no transaction: it would be dead after a long one.
+		retries = slices.DeleteFunc(retries, func(r txn.SinkRetry) bool {
+			return !r.Failed && r.NextSeq == r.Next
+		})
 	}
-	return len(due), w.commitRetries(ctx, retries)
+	return len(due), stop, w.commitRetries(ctx, retries)
 }
 
-// retryEvents delivers the wanted events, and records how far each transaction has come.
+// retryEvents delivers the wanted events, and records how far each transaction has come. It returns
+// the result that concerns all of them: the receiver is gone or unavailable.
 func (w *worker) retryEvents(ctx context.Context, events []*Event, retries []txn.SinkRetry,
-	index map[txn.TxID]int) (gone string, err error) {
+	index map[txn.TxID]int) (stop *Result, err error) {
 	var wanted []*Event
 	for _, e := range events {
 		if w.set.Wants(e) {
@@ -76,32 +93,37 @@ func (w *worker) retryEvents(ctx context.Context, events []*Event, retries []txn
 	if len(wanted) > 0 {
 		results = w.sink.Deliver(ctx, wanted)
 		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
 	at := 0
 	var delivered int64
+	waits := map[txn.TxID]bool{}
 	for _, e := range events {
 		r := &retries[index[e.Tx]]
-		result := Result{}
-		if w.set.Wants(e) {
+		result, wants := Result{}, w.set.Wants(e)
+		if wants {
 			result = resultOf(results, at)
 			at++
 		}
 		switch {
-		case r.Failed:
+		case r.Failed, waits[e.Tx]:
 		case result.Verdict == Done:
 			r.NextSeq = e.Seq + 1
-			delivered++
+			if wants {
+				delivered++
+			}
 		case result.Verdict == Gone:
-			return "receiver is gone: " + clip(result.Cause), nil
+			return &result, nil
+		case result.Verdict == Unavailable:
+			stop, waits[e.Tx] = &result, true
 		default:
 			w.failRetry(r, e, result)
 		}
 	}
 	w.metrics.add(ctx, w.metrics.delivered, w.set.Name, delivered)
 	w.metrics.add(ctx, w.metrics.retried, w.set.Name, int64(len(wanted)))
-	return "", nil
+	return stop, nil
 }
 
 func (w *worker) failRetry(r *txn.SinkRetry, e *Event, result Result) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,7 +109,9 @@ func (r *Runner) step(ctx context.Context, ensured *bool) error {
 		}
 		*ensured = true
 	}
-	if err := r.renew(ctx); err != nil {
+	err := r.renew(ctx)
+	r.reap()
+	if err != nil {
 		return err
 	}
 	var free []Settings
@@ -137,7 +140,7 @@ func (r *Runner) step(ctx context.Context, ensured *bool) error {
 }
 
 func (r *Runner) renew(ctx context.Context) error {
-	workers := r.all()
+	workers := slices.DeleteFunc(r.all(), func(w *worker) bool { return w.lost })
 	if len(workers) == 0 {
 		return nil
 	}
@@ -155,7 +158,8 @@ func (r *Runner) renew(ctx context.Context) error {
 		case err == nil, asked.Sub(w.renewed).Seconds() >
 			leaseMargin*r.o.LeaseDuration.Seconds():
 			r.log.Warn("lease of sink lost", "sink", w.set.Name)
-			r.end(w)
+			w.lost = true
+			w.cancel()
 		}
 	}
 	return err
@@ -206,30 +210,40 @@ func (r *Runner) start(s Settings, l txn.SinkLease, acquired time.Time) {
 	}()
 }
 
-// end stops a worker and waits for it.
-func (r *Runner) end(w *worker) {
-	w.cancel()
-	<-w.ended
+// reap removes workers that have ended after they lost their leases. It does not wait for one that
+// its receiver holds up: other sinks have leases to renew.
+func (r *Runner) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.workers, w.set.Name)
+	for name, w := range r.workers {
+		select {
+		case <-w.ended:
+			delete(r.workers, name)
+		default:
+		}
+	}
 }
 
-// stop ends all workers and releases their leases.
+// stop ends all workers and releases their leases. What a worker still writes is behind the fence.
 func (r *Runner) stop() {
-	workers := r.all()
 	var leases []txn.SinkLease
+	workers := r.all()
 	for _, w := range workers {
 		w.cancel()
 		leases = append(leases, w.lease)
-	}
-	for _, w := range workers {
-		r.end(w)
 	}
 	if len(leases) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.o.LeaseDuration/3)
+	defer cancel()
+	for _, w := range workers {
+		select {
+		case <-w.ended:
+		case <-ctx.Done():
+		}
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), r.o.LeaseDuration/3)
 	defer cancel()
 	if err := r.o.Ledger.ReleaseSinks(ctx, leases); err != nil {
 		r.log.Warn("leases of sinks could not be released; they expire", "error", err)
@@ -238,6 +252,8 @@ func (r *Runner) stop() {
 
 // count reads how much is parked, for the metrics.
 func (r *Runner) count(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.o.LeaseDuration/3)
+	defer cancel()
 	for _, w := range r.all() {
 		parked, dead, err := r.o.Ledger.CountParked(ctx, w.set.Name)
 		if err != nil {

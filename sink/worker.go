@@ -41,13 +41,20 @@ type worker struct {
 	parked, dead atomic.Int64
 	behind       atomic.Int64 // events
 	oldest       atomic.Int64 // time of the oldest event in hand, in ns; 0: none
+	stalled      atomic.Int64 // since when nothing can be delivered, in ns; 0: it can
+	lost         bool         // the lease; used by the runner only
 }
 
 // Intervals of a worker.
 const (
 	idleInterval  = time.Second // between commits of a cursor that only passes other events
 	retryInterval = time.Second // between looks for retries that are due
+	maxPause      = time.Minute // between attempts to reach a receiver that is unavailable
 )
+
+// announceTries is how often a receiver may fail to accept the news that the ledger was restored.
+// Events wait meanwhile, so it must be told soon or not at all.
+const announceTries = 8
 
 // Bounds of the retries in hand.
 const (
@@ -88,22 +95,16 @@ func (w *worker) run(ctx context.Context) {
 		if w.o.Clock.Now().Sub(started) > time.Minute {
 			tries = 0
 		}
+		w.stalled.CompareAndSwap(0, started.UnixNano())
 		if !w.failing.Swap(true) {
 			w.log.Warn("sink delivers nothing; retrying", "error", err)
 		}
-		_ = clock.Sleep(ctx, w.o.Clock, w.backoff(tries))
+		_ = clock.Sleep(ctx, w.o.Clock, w.pause(tries))
 	}
 }
 
 // serve reads the cursor and delivers from there, until something changes or fails.
 func (w *worker) serve(ctx context.Context) error {
-	if w.sink == nil {
-		s, err := w.set.Open(ctx)
-		if err != nil {
-			return fmt.Errorf("sink: open: %w", err)
-		}
-		w.sink = s
-	}
 	cursors, err := w.o.Ledger.SinkCursors(ctx, w.set.Name)
 	if err != nil {
 		return err
@@ -115,13 +116,43 @@ func (w *worker) serve(ctx context.Context) error {
 	w.position, w.moved = w.cursor.Position, w.o.Clock.Now()
 	w.revision.Store(w.cursor.Revision)
 	if w.cursor.Status != txn.SinkActive {
+		w.stalled.Store(w.cursor.UpdatedAt.UnixNano())
 		select {
 		case <-w.changed:
 		case <-ctx.Done():
 		}
 		return nil
 	}
+	if w.position == "" {
+		if err := w.begin(ctx); err != nil {
+			return err
+		}
+	}
+	if w.sink == nil {
+		s, err := w.set.Open(ctx)
+		if err != nil {
+			return fmt.Errorf("sink: open: %w", err)
+		}
+		w.sink = s
+	}
 	return w.deliver(ctx)
+}
+
+var errBegun = errors.New("the sink has a position")
+
+// begin gives a new sink its position, before its receiver is opened: events are kept from then on,
+// also while the receiver is unavailable.
+func (w *worker) begin(ctx context.Context) error {
+	err := w.o.Feed.Follow(ctx, "", idleInterval, func(p Page) error {
+		if err := w.commit(ctx, txn.SinkProgress{Position: p.Position}); err != nil {
+			return err
+		}
+		return errBegun
+	})
+	if errors.Is(err, errBegun) {
+		return nil
+	}
+	return err
 }
 
 // deliver runs the loops of new events and of retries until one of them ends.
@@ -174,23 +205,44 @@ func (w *worker) backoff(n int) time.Duration {
 	return time.Duration(float64(d) * (1 + w.o.Random()) / 2)
 }
 
-// announce tells the receiver that the ledger was restored.
+// pause is the delay after the n-th try in a row to reach a receiver that is unavailable.
+func (w *worker) pause(n int) time.Duration { return min(w.backoff(n), maxPause) }
+
+// announce tells the receiver that the ledger was restored. The id is that of no other restore:
+// the revision of a cursor repeats when a backup is restored again.
 func (w *worker) announce(ctx context.Context) error {
 	now := w.o.Clock.Now()
 	e := &Event{At: now, Content: &pb.SinkEvent{
-		Id: fmt.Sprintf("ledger/%d", w.cursor.Revision),
+		Id: fmt.Sprintf("ledger/%d", w.cursor.Epoch),
 		Content: &pb.SinkEvent_Restored{
 			Restored: &pb.LedgerRestored{Time: timestamppb.New(w.cursor.UpdatedAt)}},
 	}}
-	b := &batch{}
-	if err := w.deliverAll(ctx, []*Event{e}, b); err != nil {
-		return err
+	var b *batch
+	for tries := range announceTries {
+		b = &batch{}
+		if err := w.deliverAll(ctx, []*Event{e}, b); err != nil {
+			return err
+		}
+		if len(b.failures) == 0 {
+			break
+		}
+		failed := b.failures[0]
+		if failed.Delay < 0 || tries == announceTries-1 {
+			w.log.Error("receiver does not accept that the ledger was restored; inform its "+
+				"operators", "cause", failed.Reason)
+			break
+		}
+		delay := max(min(failed.Delay, maxPause), w.pause(tries))
+		if err := clock.Sleep(ctx, w.o.Clock, delay); err != nil {
+			return err
+		}
 	}
-	return w.commit(ctx, txn.SinkProgress{Announced: true, Disable: b.gone})
+	return w.commit(ctx, txn.SinkProgress{Announced: b.gone == "", Disable: b.gone})
 }
 
 // take delivers a page of the feed and moves the cursor past it.
 func (w *worker) take(ctx context.Context, p Page) error {
+	w.stalled.Store(0)
 	w.behind.Store(int64(p.Behind + len(p.Events)))
 	defer func() {
 		w.behind.Store(int64(p.Behind))

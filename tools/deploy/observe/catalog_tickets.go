@@ -166,11 +166,13 @@ func sinkTickets() []alert {
 			name: "SinkLagging", lasts: "5m",
 			expr:    `max by (sink) (fencepost_sink_lag_seconds) > 300`,
 			summary: "sink {{ $labels.sink }} is more than five minutes behind",
-			means: "The receiver is unavailable or too slow. Its events wait in the ledger; " +
-				"nothing is lost.",
+			means: "The receiver is unavailable or too slow, or the sink is paused or disabled. " +
+				"Its events wait in the ledger; nothing is lost.",
 			steps: []string{
 				"Read the log of the node that delivers for it (`fencepost sink list`).",
 				"Check the receiver, and `webhook.concurrency`.",
+				"Resume a sink that is paused, or disabled by its receiver: `fencepost sink " +
+					"resume`.",
 			},
 		},
 	}

@@ -1,0 +1,195 @@
+package sink_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/fencepost/fencepost/sink"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// closed makes a receiver fail to open until it is told to.
+func closed(s *sink.Settings) (tried, open *atomic.Bool) {
+	tried, open = &atomic.Bool{}, &atomic.Bool{}
+	opens := s.Open
+	s.Open = func(ctx context.Context) (sink.Sink, error) {
+		tried.Store(true)
+		if !open.Load() {
+			return nil, errors.New("no connection")
+		}
+		return opens(ctx)
+	}
+	return tried, open
+}
+
+// TestRunner_NewSinkUnreachable_EventsKept: a new sink keeps its events from its first start on,
+// whether or not its receiver can be opened.
+func TestRunner_NewSinkUnreachable_EventsKept(t *testing.T) {
+	t.Parallel()
+	l, r := newLedger(t), newReceiver(t)
+	s := r.settings("hook")
+	tried, open := closed(&s)
+	a := l.run("a", s)
+	l.eventually("the receiver was tried", tried.Load)
+	l.create(a.Store, 3)
+	open.Store(true)
+	l.awaitAll(r)
+}
+
+// TestRunner_NothingDelivered_LagGrows: a sink that cannot begin is as late as one that cannot
+// continue.
+func TestRunner_NothingDelivered_LagGrows(t *testing.T) {
+	t.Parallel()
+	l, r := newLedger(t), newReceiver(t)
+	metrics := sdkmetric.NewManualReader()
+	l.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(metrics))
+	away, paused := r.settings("away"), r.settings("paused")
+	_, open := closed(&away)
+	a := l.run("a", away, paused)
+	l.await(a.Store, "paused")
+	l.must(a.SetSinkStatus(l.ctx, store.SinkDecision{Sink: "paused"}, txn.SinkPaused))
+	late := func(name string) func() bool {
+		return func() bool { return l.lag(metrics, name) > 0.2 }
+	}
+	l.eventually("the unreachable sink is late", late("away"))
+	l.eventually("the paused sink is late", late("paused"))
+	open.Store(true)
+	l.must(a.SetSinkStatus(l.ctx, store.SinkDecision{Sink: "paused"}, txn.SinkActive))
+	for _, name := range []string{"away", "paused"} {
+		l.eventually("the sink is not late any more",
+			func() bool { return l.lag(metrics, name) == 0 })
+	}
+}
+
+// lag reads fencepost.sink.lag of a sink; -1 before its first value.
+func (l *ledger) lag(metrics *sdkmetric.ManualReader, name string) float64 {
+	l.t.Helper()
+	var all metricdata.ResourceMetrics
+	l.must(metrics.Collect(l.ctx, &all))
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			gauge, is := m.Data.(metricdata.Gauge[float64])
+			if !is || m.Name != "fencepost.sink.lag" {
+				continue
+			}
+			for _, point := range gauge.DataPoints {
+				if of, _ := point.Attributes.Value("sink"); of.AsString() == name {
+					return point.Value
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// TestRunner_OutageLongerThanRetryFor_NothingDead: an outage of the receiver counts for no parked
+// transaction.
+func TestRunner_OutageLongerThanRetryFor_NothingDead(t *testing.T) {
+	t.Parallel()
+	l, r := newLedger(t), newReceiver(t)
+	s := r.settings("hook")
+	s.RetryFor = time.Millisecond
+	a := l.run("a", s)
+	l.await(a.Store, "hook")
+	var outage atomic.Int64
+	r.set(func(*sink.Event) sink.Result {
+		if outage.Add(1) == 1 {
+			return sink.Result{Verdict: sink.Retry, Cause: "no"}
+		}
+		return sink.Result{Verdict: sink.Unavailable, Cause: "down"}
+	})
+	l.create(a.Store, 1)
+	l.eventually("it was retried several times", func() bool { return outage.Load() > 5 })
+	_, dead, err := a.CountParked(l.ctx, "hook")
+	l.must(err)
+	if dead != 0 {
+		t.Fatalf("%d dead", dead)
+	}
+	r.set(nil)
+	l.awaitAll(r)
+}
+
+// TestRunner_RestoredLedger_ReceiverFails_ToldAgain: one failure does not keep the news from the
+// receiver.
+func TestRunner_RestoredLedger_ReceiverFails_ToldAgain(t *testing.T) {
+	t.Parallel()
+	l, r := newLedger(t), newReceiver(t)
+	a := l.run("a", r.settings("hook"))
+	l.await(a.Store, "hook")
+	a.stop()
+	before := time.Now().Add(-time.Second)
+	l.exec("UPDATE sink_cursor SET updated_at = clock_timestamp() - INTERVAL '1 hour'")
+	owner, err := store.Open(l.ctx, store.Config{URL: l.db.URL, Schema: l.db.Schema,
+		Node: "operator/boot", LeaseDuration: testLease, Adopts: true})
+	l.must(err)
+	defer owner.Close()
+	ids := map[string]bool{}
+	for range 2 {
+		var tries atomic.Int64
+		r.set(func(e *sink.Event) sink.Result {
+			ids[e.Content.GetId()] = true
+			if at := e.Content.GetRestored().GetTime().AsTime(); at.Before(before) {
+				t.Errorf("restored at %v", at)
+			}
+			if tries.Add(1) == 1 {
+				return sink.Result{Verdict: sink.Retry, Cause: "status 500"}
+			}
+			return sink.Result{}
+		})
+		_, err = owner.Move(l.ctx)
+		l.must(err)
+		// As if the same backup was restored again.
+		l.exec("UPDATE sink_cursor SET revision = 7")
+		b := l.run("b", r.settings("hook"))
+		l.eventually("the receiver is told", func() bool {
+			all, err := owner.SinkCursors(l.ctx, "hook")
+			return err == nil && !all[0].Restored
+		})
+		b.stop()
+	}
+	if r.restored != 2 || len(ids) != 2 {
+		t.Errorf("told %d times, with %d ids", r.restored, len(ids))
+	}
+}
+
+// TestRunner_ReceiverHoldsWorker_OtherSinksDeliver: a receiver that does not return, even when its
+// lease is lost, delays no other sink.
+func TestRunner_ReceiverHoldsWorker_OtherSinksDeliver(t *testing.T) {
+	t.Parallel()
+	l, r := newLedger(t), newReceiver(t)
+	stuck := newReceiver(t)
+	release := make(chan struct{})
+	defer close(release)
+	held := stuck.settings("held")
+	var entered atomic.Bool
+	held.Open = func(context.Context) (sink.Sink, error) {
+		entered.Store(true)
+		<-release
+		return nil, errors.New("released")
+	}
+	a := l.run("a", held, r.settings("hook"))
+	l.eventually("a receiver holds its worker", entered.Load)
+	l.await(a.Store, "hook")
+	l.exec(`UPDATE sink_lease SET owner_node = 'other', fencing_token = fencing_token + 1,
+		expires_at = clock_timestamp() + INTERVAL '1 hour', lasts = INTERVAL '1 hour'
+		WHERE sink = 'held'`)
+	before := l.expiry("hook")
+	l.eventually("the lease of the other sink is renewed",
+		func() bool { return l.expiry("hook").After(before.Add(2 * testLease)) })
+	l.create(a.Store, 2)
+	l.awaitAll(r)
+}
+
+func (l *ledger) expiry(name string) (at time.Time) {
+	l.t.Helper()
+	l.must(l.db.Pool.QueryRow(l.ctx, "SELECT expires_at FROM sink_lease WHERE sink = $1",
+		name).Scan(&at))
+	return at
+}
