@@ -32,6 +32,9 @@ func dueBroadcast(v *View) (Step, bool) {
 // cancelDueNow reports whether the deadline requires a cancel now, regardless of the due time: none
 // has been tried yet. After a try, the next one is due an interval later.
 func cancelDueNow(v *View, tx *Tx) bool {
+	if !tx.Terms.CancelLate || !tx.pastDeadline(v.Now) {
+		return false // without a look at the others: this is asked of every transaction in flight
+	}
 	s := replacement(v, tx)
 	return s != nil && s.ForDeadline && tx.Due.Before(tx.Deadline.Add(v.Policy.ResubmitInterval))
 }
@@ -116,6 +119,9 @@ func sentOne(v *View, b Broadcast, answer Outcome) Change {
 		}
 		delay = min(max(delay, answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
+	if taken && tx.Turn.counted() && v.blocked(tx) {
+		next.SubmitAttempts-- // it could not be included, however often it is broadcast
+	}
 	switch {
 	// no node can have any attempt: a cancel uses the nonce up (H13)
 	case answer.Class == Invalid && tx.Pooled == 0 && b.Attempt.Kind != Cancel:
@@ -167,6 +173,9 @@ func sentOne(v *View, b Broadcast, answer Outcome) Change {
 	default:
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
 	}
+	if planned := tx.Turn.Early; !planned.IsZero() {
+		delay = min(delay, max(0, planned.Sub(v.Now)))
+	}
 	next, kind = v.updateFunding(&b, answer, next, kind)
 	return Change{Writes: sent(v.move(tx, kind, &next, delay))}
 }
@@ -205,12 +214,12 @@ func (b *Broadcast) credible(answer Outcome) Outcome {
 
 // afterOutcome returns the status with the information of a response, regardless of the next step.
 func afterOutcome(b *Broadcast, answer Outcome) Status {
-	next, claimed := b.Tx.Status, b.Tx.Turn.Claimed
+	next, turn := b.Tx.Status, b.Tx.Turn
 	next.Unsent = false
 	switch {
-	case !unexamined(answer.Class) && !claimed:
+	case !unexamined(answer.Class) && !turn.Claimed:
 		next.SubmitAttempts++
-	case unexamined(answer.Class) && claimed:
+	case unexamined(answer.Class) && turn.counted():
 		next.SubmitAttempts--
 	}
 	if !unexamined(answer.Class) || next.LastOutcome == "" {

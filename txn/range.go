@@ -15,12 +15,16 @@ import (
 const (
 	// MaxRange bounds the transactions of one allocation and of one broadcast.
 	MaxRange = 64
+	// maxRangeBytes bounds the data of one allocation, and the bytes of one broadcast. One
+	// transaction may have more. The allocation has to fit the ledger's groups, and the broadcast a
+	// node's requests.
+	maxRangeBytes = 64 << 10
 	// maxTracked bounds the transactions of one change of trackAll.
 	maxTracked = 256
 	// blockedRetry is the delay after a response that depends on lower nonces.
 	blockedRetry = 2 * time.Second
-	// gapResend is the least time between two broadcasts of a transaction whose node lacks it by
-	// the response to a higher nonce.
+	// gapResend is the delay after it is repeated, and the least time between two broadcasts of a
+	// transaction whose node lacks it by the response to a higher nonce.
 	gapResend = 4 * time.Second
 )
 
@@ -65,10 +69,12 @@ func prepareRange(v *View, head Prepare) Step {
 		return head
 	}
 	slots := unusedSlots(v.Submitter, v.Open)
-	items := []Prepare{head}
+	items, data := []Prepare{head}, len(head.Tx.Payload.Data)
 	for i := 1; i < len(v.Queue) && len(items) < min(len(slots), MaxRange); i++ {
 		tx := &v.Queue[i]
-		if tx.Due.After(v.Now) || tx.Requeued > 0 || tx.CancelRequested || tx.pastDeadline(v.Now) {
+		data += len(tx.Payload.Data)
+		if data > maxRangeBytes || tx.Due.After(v.Now) || tx.Requeued > 0 || tx.CancelRequested ||
+			tx.pastDeadline(v.Now) {
 			break
 		}
 		items = append(items, Prepare{Tx: tx, Nonce: head.Nonce + Nonce(i), Slot: slots[i]})
@@ -191,7 +197,7 @@ func addWei(a, b Wei) (sum Wei) {
 func dueRange(v *View) (Step, bool) {
 	var claims []Write
 	var items []Broadcast
-	gap := highestGap(v)
+	gap, bytes := highestGap(v), 0
 	for i := range v.Open {
 		tx := &v.Open[i]
 		if !broadcastDue(v, tx, gap) {
@@ -200,6 +206,9 @@ func dueRange(v *View) (Step, bool) {
 		step, next := dueStep(v, tx), false
 		switch s := step.(type) {
 		case Broadcast:
+			if bytes += len(s.Attempt.Raw); bytes > maxRangeBytes && len(items) > 0 {
+				return groupStep(claims, items)
+			}
 			items = append(items, s)
 			next = true
 		case Record:
@@ -260,6 +269,12 @@ func broadcastDue(v *View, tx *Tx, gap *Tx) bool {
 		tx.Due.Sub(v.Now) <= v.Policy.ResubmitInterval-gapResend
 }
 
+// early reports whether a transaction is broadcast before it is due: see broadcastDue.
+func (v *View) early(tx *Tx) bool { return v.concurrent() && tx.Due.After(v.Now) }
+
+// counted reports whether a claimed broadcast was counted.
+func (t Turn) counted() bool { return t.Claimed && t.Early.IsZero() }
+
 // highestGap returns the due transaction with the highest nonce whose node lacks a lower one; nil:
 // none.
 func highestGap(v *View) *Tx {
@@ -287,10 +302,14 @@ func sentBlocked(v *View, b *Broadcast, answer Outcome) Change {
 	next := b.Tx.Status
 	next.Unsent = false
 	next.LastOutcome = answer.Class
-	if b.Tx.Turn.Claimed {
+	if b.Tx.Turn.counted() {
 		next.SubmitAttempts--
 	}
-	delay := min(max(blockedRetry, answer.RetryAfter), v.Policy.ResubmitInterval)
+	delay := blockedRetry
+	if b.Tx.LastOutcome == answer.Class {
+		delay = gapResend
+	}
+	delay = min(max(delay, answer.RetryAfter), v.Policy.ResubmitInterval)
 	return Change{Writes: sent(v.move(b.Tx, "", &next, delay))}
 }
 

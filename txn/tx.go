@@ -89,6 +89,9 @@ type Turn struct {
 	Action     StuckAction // the stuck policy's answer
 	Diagnosed  bool
 	KeepNewest bool // no replacement could be made: the newest attempt is rebroadcast
+	// of a claimed broadcast that is early, for a node that lacks a lower nonce: the time of the
+	// next one, which is counted in its place; zero: it is not early
+	Early time.Time
 }
 
 // Attempt is one signed version of a transaction. All attempts at a nonce exclude each other on

@@ -146,12 +146,17 @@ func (v *View) settledDepth() uint64 {
 }
 
 // claim counts a broadcast before it happens; Sent undoes the count if no node examined the bytes.
+// An early broadcast is not counted.
 func (v *View) claim(tx *Tx, next *Status, kind Kind, delay time.Duration) []Write {
 	w := v.move(tx, kind, next, delay)
 	w[0].Turn = tx.Turn
 	if !tx.Turn.Claimed {
-		w[0].Next.SubmitAttempts++
 		w[0].Turn.Claimed = true
+		if v.early(tx) {
+			w[0].Turn.Early = tx.Due
+		} else {
+			w[0].Next.SubmitAttempts++
+		}
 	}
 	return w
 }
