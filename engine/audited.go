@@ -105,7 +105,7 @@ func (a *actor) finals(ctx context.Context, ledger store.Ledger,
 	if ledger.Cursor == nil {
 		return nil, nil, nil // it never sent a transaction
 	}
-	all, err := a.e.Store.RecentFinals(ctx, a.lease, depth, ledger.Submitter.Limit)
+	all, err := a.e.Store.RecentFinals(ctx, a.lease, depth, len(ledger.Open))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -204,26 +204,31 @@ func (s *Store) WithCommands(ctx context.Context,
 	return commanded, nil
 }
 
-// The number of transactions to search for the final ones that an owner compares with the chain, of
-// a submitter with one nonce in flight. Each waits for the block of the one before it, so there are
-// no more of them than blocks; the minimum leaves room for transactions in flight. With several in
-// flight, a block may have all of them.
+// The number of transactions to search for the final ones that an owner compares with the chain. Of
+// those that waited for the block of the one before, there are no more than blocks. Of those that
+// did not, because several were in flight at some time, a block may have any number: the search
+// goes on while it finds them, up to the last number.
 const (
 	leastRecent = 512
 	mostRecent  = 4096
+	allRecent   = 1 << 18
 )
 
 // RecentFinals reads the final transactions that a reorg could reach: their block is less than
 // depth below the newest one, or they became final as not executed within that depth although they
-// have attempts. limit is the submitter's
-// number of nonces in flight. It reads no attempts.
+// have attempts. open is the number of transactions in flight. It reads no attempts.
 func (s *Store) RecentFinals(ctx context.Context, lease *Lease, depth uint64,
-	limit int) ([]txn.Tx, error) {
+	open int) ([]txn.Tx, error) {
 	verb := fmt.Sprintf("read the newest final transactions of submitter %d", lease.submitter)
-	rows, err := s.own().RecentFinals(ctx, db.RecentFinalsParams{
+	p := db.RecentFinalsParams{
 		SubmitterID: int32(lease.submitter), Depth: int64(min(depth, math.MaxInt64/2)),
-		MaxRows: int32(min(max(depth, leastRecent), mostRecent)) * int32(max(limit, 1)),
-	})
+		MaxRows: int32(min(max(depth, leastRecent), mostRecent)) + int32(open),
+	}
+	rows, err := s.own().RecentFinals(ctx, p)
+	for err == nil && len(rows) > 0 && rows[0].Cut && p.MaxRows < allRecent {
+		p.MaxRows *= 4
+		rows, err = s.own().RecentFinals(ctx, p)
+	}
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}

@@ -308,6 +308,29 @@ func TestRecentFinals_Depth(t *testing.T) {
 	}
 }
 
+// TestRecentFinals_SeveralInBlock: as long as they are within reach all of them are found, whatever
+// the limit of nonces in flight is by now.
+func TestRecentFinals_SeveralInBlock(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	id := k.submitter(s, "bursts")
+	l := k.lease(s, id)
+	k.history(id, 3000, "CONFIRMED", "SUCCESS", true)
+	k.exec(
+		`UPDATE managed_tx
+		    SET receipt_tx_hash = decode(repeat('02', 32), 'hex'),
+		        receipt_block_hash = decode(repeat('03', 32), 'hex'),
+		        receipt_success = TRUE, receipt_gas_used = 1, receipt_gas_price = 1,
+		        receipt_block = 100 + nonce / 60`)
+	for depth, want := range map[uint64]int{1: 60, 10: 600, 40: 2400, 50: 3000, 600: 3000} {
+		recent, err := s.RecentFinals(k.ctx, l, depth, 0)
+		if k.must(err); len(recent) != want {
+			t.Errorf("%d blocks deep: %d, want %d", depth, len(recent), want)
+		}
+	}
+}
+
 // finals are final transactions of a submitter, in these blocks.
 func (k *kit) finals(s *Store, l *Lease, blocks ...uint64) (ids []txn.TxID) {
 	k.t.Helper()

@@ -129,10 +129,12 @@ SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reas
 
 -- RecentFinals lists the final transactions that a reorg could still reach, highest nonce first:
 -- their receipts are less than @depth blocks below the newest one. It includes transactions that
--- became final as not executed within that depth although they have attempts.
+-- became final as not executed within that depth although they have attempts. Of the newest
+-- @max_rows nonces only: cut is set if lower ones may be within reach as well. Blocks take nonces in
+-- order, but for a requeued transaction: therefore the lowest 16 are looked at.
 -- name: RecentFinals :many
 WITH newest AS MATERIALIZED (
-    SELECT q.tx_id, q.receipt_block FROM managed_tx q
+    SELECT q.tx_id, q.nonce, q.receipt_block FROM managed_tx q
      WHERE q.submitter_id = @submitter_id AND q.nonce IS NOT NULL
      ORDER BY q.nonce DESC
      LIMIT @max_rows::INT
@@ -147,8 +149,13 @@ WITH newest AS MATERIALIZED (
          ORDER BY q.ended_block DESC
          LIMIT @max_rows::INT) e, tip
      WHERE e.ended_block + @depth::BIGINT > tip.block
+), lowest AS MATERIALIZED (
+    SELECT n.receipt_block FROM newest n ORDER BY n.nonce LIMIT 16
 )
-SELECT sqlc.embed(t)
+SELECT sqlc.embed(t),
+       ((SELECT count(*) FROM newest) = @max_rows::INT
+        AND coalesce((SELECT max(o.receipt_block) FROM lowest o) + @depth::BIGINT
+                     > (SELECT tip.block FROM tip), TRUE))::BOOLEAN AS cut
   FROM reached r
   JOIN managed_tx t ON t.submitter_id = @submitter_id AND t.tx_id = r.tx_id
                    AND (t.submitter_id, t.tx_id) >= (@submitter_id, r.tx_id)

@@ -492,45 +492,53 @@ func (q *Queries) ProtectedTx(ctx context.Context, arg ProtectedTxParams) (uuid.
 
 const recentFinals = `-- name: RecentFinals :many
 WITH newest AS MATERIALIZED (
-    SELECT q.tx_id, q.receipt_block FROM managed_tx q
-     WHERE q.submitter_id = $1 AND q.nonce IS NOT NULL
+    SELECT q.tx_id, q.nonce, q.receipt_block FROM managed_tx q
+     WHERE q.submitter_id = $3 AND q.nonce IS NOT NULL
      ORDER BY q.nonce DESC
-     LIMIT $2::INT
+     LIMIT $1::INT
 ), tip AS MATERIALIZED (
     SELECT coalesce(max(n.receipt_block), 0)::BIGINT AS block FROM newest n
 ), reached AS MATERIALIZED (
-    SELECT n.tx_id FROM newest n, tip WHERE n.receipt_block + $3::BIGINT > tip.block
+    SELECT n.tx_id FROM newest n, tip WHERE n.receipt_block + $2::BIGINT > tip.block
      UNION ALL
     SELECT e.tx_id FROM (
         SELECT q.tx_id, q.ended_block FROM managed_tx q
-         WHERE q.submitter_id = $1 AND q.ended_block IS NOT NULL
+         WHERE q.submitter_id = $3 AND q.ended_block IS NOT NULL
          ORDER BY q.ended_block DESC
-         LIMIT $2::INT) e, tip
-     WHERE e.ended_block + $3::BIGINT > tip.block
+         LIMIT $1::INT) e, tip
+     WHERE e.ended_block + $2::BIGINT > tip.block
+), lowest AS MATERIALIZED (
+    SELECT n.receipt_block FROM newest n ORDER BY n.nonce LIMIT 16
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent,
+       ((SELECT count(*) FROM newest) = $1::INT
+        AND coalesce((SELECT max(o.receipt_block) FROM lowest o) + $2::BIGINT
+                     > (SELECT tip.block FROM tip), TRUE))::BOOLEAN AS cut
   FROM reached r
-  JOIN managed_tx t ON t.submitter_id = $1 AND t.tx_id = r.tx_id
-                   AND (t.submitter_id, t.tx_id) >= ($1, r.tx_id)
+  JOIN managed_tx t ON t.submitter_id = $3 AND t.tx_id = r.tx_id
+                   AND (t.submitter_id, t.tx_id) >= ($3, r.tx_id)
  WHERE t.terminal_at IS NOT NULL
  ORDER BY t.nonce DESC NULLS LAST
 `
 
 type RecentFinalsParams struct {
-	SubmitterID int32
 	MaxRows     int32
 	Depth       int64
+	SubmitterID int32
 }
 
 type RecentFinalsRow struct {
 	ManagedTx ManagedTx
+	Cut       bool
 }
 
 // RecentFinals lists the final transactions that a reorg could still reach, highest nonce first:
 // their receipts are less than @depth blocks below the newest one. It includes transactions that
-// became final as not executed within that depth although they have attempts.
+// became final as not executed within that depth although they have attempts. Of the newest
+// @max_rows nonces only: cut is set if lower ones may be within reach as well. Blocks take nonces in
+// order, but for a requeued transaction: therefore the lowest 16 are looked at.
 func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]RecentFinalsRow, error) {
-	rows, err := q.db.Query(ctx, recentFinals, arg.SubmitterID, arg.MaxRows, arg.Depth)
+	rows, err := q.db.Query(ctx, recentFinals, arg.MaxRows, arg.Depth, arg.SubmitterID)
 	if err != nil {
 		return nil, err
 	}
@@ -591,6 +599,7 @@ func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]R
 			&i.ManagedTx.ReceiptMore,
 			&i.ManagedTx.LastSubmitAt,
 			&i.ManagedTx.TraceParent,
+			&i.Cut,
 		); err != nil {
 			return nil, err
 		}
