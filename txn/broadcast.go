@@ -173,11 +173,14 @@ func sentOne(v *View, b Broadcast, answer Outcome) Change {
 	default:
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
 	}
+	var turn Turn
 	if planned := tx.Turn.Early; !planned.IsZero() {
-		delay = min(delay, max(0, planned.Sub(v.Now)))
+		delay, turn.Hurried = min(delay, max(0, planned.Sub(v.Now))), v.Now
 	}
 	next, kind = v.updateFunding(&b, answer, next, kind)
-	return Change{Writes: sent(v.move(tx, kind, &next, delay))}
+	w := sent(v.move(tx, kind, &next, delay))
+	w[0].Turn = turn
+	return Change{Writes: w}
 }
 
 // sent marks the writes that follow a broadcast.

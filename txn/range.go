@@ -266,7 +266,8 @@ func broadcastDue(v *View, tx *Tx, gap *Tx) bool {
 		return true
 	}
 	return gap != nil && *tx.Nonce < *gap.Nonce &&
-		tx.Due.Sub(v.Now) <= v.Policy.ResubmitInterval-gapResend
+		tx.Due.Sub(v.Now) <= v.Policy.ResubmitInterval-gapResend &&
+		v.Now.Sub(tx.Turn.Hurried) >= gapResend
 }
 
 // early reports whether a transaction is broadcast before it is due: see broadcastDue.

@@ -9,7 +9,10 @@ import (
 func (w *world) drive(t *testing.T, d time.Duration, answer func(*Tx) Class) {
 	t.Helper()
 	end := w.view.Now.Add(d)
-	for w.view.Now.Before(end) {
+	for steps := 0; w.view.Now.Before(end); steps++ {
+		if steps == 9999 {
+			t.Fatal("no rest")
+		}
 		step := Decide(&w.view)
 		var items []Broadcast
 		switch s := step.(type) {
@@ -73,6 +76,22 @@ func TestRange_GapAbove_LowerNotExhausted(t *testing.T) {
 	if tx := &w.view.Open[0]; tx.State != Stuck || tx.SubmitAttempts > p.ResubmitMax+1 {
 		t.Errorf("%s after %d tries", tx.State, tx.SubmitAttempts)
 	}
+}
+
+// TestRange_GapAboveDiagnosed_LowerNotRepeated: a lookup before the broadcast of the higher nonce
+// does not repeat that of the lower one at once.
+func TestRange_GapAboveDiagnosed_LowerNotRepeated(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.Diagnose = true
+	w := newPipelined(t, 2, 2, p)
+	w.view.Open[1].LastOutcome, w.view.Open[1].Due = NonceGap, w.view.Now
+	w.drive(t, 2*p.ResubmitInterval, func(tx *Tx) Class {
+		if *tx.Nonce == 1 {
+			return NonceGap
+		}
+		return AlreadyKnown
+	})
 }
 
 // TestRange_LargeData_Bounded: neither an allocation nor a broadcast grows with the data.

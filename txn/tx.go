@@ -91,7 +91,8 @@ type Turn struct {
 	KeepNewest bool // no replacement could be made: the newest attempt is rebroadcast
 	// of a claimed broadcast that is early, for a node that lacks a lower nonce: the time of the
 	// next one, which is counted in its place; zero: it is not early
-	Early time.Time
+	Early   time.Time
+	Hurried time.Time // when an early broadcast was sent last; zero: the last one was not early
 }
 
 // Attempt is one signed version of a transaction. All attempts at a nonce exclude each other on

@@ -534,9 +534,9 @@ type RecentFinalsRow struct {
 
 // RecentFinals lists the final transactions that a reorg could still reach, highest nonce first:
 // their receipts are less than @depth blocks below the newest one. It includes transactions that
-// became final as not executed within that depth although they have attempts. Of the newest
-// @max_rows nonces only: cut is set if lower ones may be within reach as well. Blocks take nonces in
-// order, but for a requeued transaction: therefore the lowest 16 are looked at.
+// became final as not executed within that depth although they have attempts. It searches the
+// newest @max_rows nonces; cut: lower ones may be within reach as well. Blocks include nonces in
+// order, except those of requeued transactions, so the lowest 16 are checked.
 func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]RecentFinalsRow, error) {
 	rows, err := q.db.Query(ctx, recentFinals, arg.MaxRows, arg.Depth, arg.SubmitterID)
 	if err != nil {
