@@ -17,6 +17,7 @@ var (
 	mutantsFlag = flag.Bool("mutants", false, "hunt every mutant, not only a few")
 	mutantFlag  = flag.String("mutant", "", "hunt only this mutant")
 	enoughFlag  = flag.Int("enough", 300, "maximum number of seeds per mutant")
+	sinksFlag   = flag.Bool("sinks", false, "with -hunt: nodes deliver events to a receiver")
 	huntFlag    = flag.Int("hunt", 0,
 		"run up to this many seeds in sequence until one breaks a law")
 )
@@ -28,6 +29,7 @@ type mutant struct {
 	what   string
 	missed string // why the simulation cannot find it
 	test   string // "folder TestName": the test that finds it instead
+	sinks  bool   // only plans with sinks can find it
 	edits  map[string][]edit
 }
 
@@ -51,6 +53,8 @@ func readMutant(path string) (mutant, error) {
 			m.missed = value
 		case "test":
 			m.test = value
+		case "plan":
+			m.sinks = value == "sinks"
 		}
 	}
 	for part := range strings.SplitSeq("\n"+rest, "\nfile: ") {
@@ -170,7 +174,7 @@ func TestMutants(t *testing.T) {
 				return
 			}
 			out, err := run(t, m.build(t, "."), "-test.run", "^TestHunt$", "-test.timeout", "20m",
-				"-hunt", fmt.Sprint(*enoughFlag))
+				"-hunt", fmt.Sprint(*enoughFlag), fmt.Sprintf("-sinks=%v", m.sinks))
 			caught := regexp.MustCompile(`CAUGHT .*`).FindString(out)
 			if caught == "" {
 				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err,
@@ -254,7 +258,9 @@ func TestHunt(t *testing.T) {
 	t.Parallel()
 	for i := range *huntFlag {
 		seed := *firstFlag + uint64(i)
-		if r := Play(t, Draw(seed)); len(r.Broken) > 0 {
+		p := Draw(seed)
+		p.Sinks = *sinksFlag
+		if r := Play(t, p); len(r.Broken) > 0 {
 			fmt.Printf("CAUGHT by seed %d, the %dth: %s\n", seed, i+1, r.Broken[0])
 			return
 		}

@@ -99,9 +99,15 @@ func (w *World) start(index, boot int) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop = cancel
 	w.nodes = append(w.nodes, n)
+	sinks, err := n.deliver(ctx, log)
+	if err != nil {
+		cancel()
+		return err
+	}
 	go func() {
 		defer close(n.ended)
 		_ = e.Run(ctx) // leases that it could not release expire
+		sinks.Wait()
 		close(n.done)
 		s.Close()
 	}()

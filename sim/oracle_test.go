@@ -86,6 +86,9 @@ func (w *World) rested() bool {
 	if err != nil {
 		return false
 	}
+	if w.plan.Sinks && w.undelivered() > 0 {
+		return false
+	}
 	for _, r := range w.watchers {
 		heard := 0
 		for _, events := range r.heard {

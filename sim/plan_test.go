@@ -28,6 +28,7 @@ type Plan struct {
 	Protects   []PausePlan // requested by an operator; another decision ends them
 	Requeue    bool        // the operator requeues transactions whose nonce was used elsewhere
 	Faults     []Fault
+	Sinks      bool // the nodes deliver events to a receiver
 }
 
 // Skew is the error of a node's clock.

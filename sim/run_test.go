@@ -22,6 +22,8 @@ type Result struct {
 	trace  []string
 	// defects are the log lines that report a defect of a node
 	defects []string
+	// deliveries counts accepted events, repetitions included
+	deliveries int
 }
 
 // Play runs a plan to its end.
@@ -43,6 +45,7 @@ func playOn(t *testing.T, p Plan, db *database) Result {
 		r = Result{
 			Plan: p, Broken: w.broken, Digest: w.digest, Steps: w.steps, Rest: w.rest,
 			Faults: w.faults, tail: w.tail(), trace: w.trace, defects: w.defects,
+			deliveries: w.received.total,
 		}
 	})
 	return r
@@ -51,6 +54,10 @@ func playOn(t *testing.T, p Plan, db *database) Result {
 func (w *World) play() {
 	defer w.close()
 	if err := w.db.tick(); err != nil {
+		w.violated("sim", "%v", err)
+		return
+	}
+	if err := w.beginSink(); err != nil {
 		w.violated("sim", "%v", err)
 		return
 	}

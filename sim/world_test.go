@@ -63,6 +63,7 @@ type World struct {
 	defects    []string                     // under mu
 	calls      []*call
 	watchers   []*watcher
+	received   deliveries
 }
 
 // item is one possible step: a message in transit, or a goroutine that waits for permission to
@@ -119,6 +120,7 @@ func newWorld(p Plan, db *database) *World {
 		guarded:  map[txn.SubmitterID]bool{},
 		senders:  map[txn.Hash]txn.SubmitterID{},
 		receipts: map[txn.Hash]*txn.Receipt{},
+		received: deliveries{first: map[string]bool{}, last: map[txn.TxID]int64{}},
 	}
 	w.chain = chaintest.New(chaintest.Options{
 		Poll: true, Now: time.Now, StrictNonce: w.plan.GapsFail,

@@ -141,8 +141,8 @@ func (w *worker) failRetry(r *txn.SinkRetry, e *Event, result Result) {
 
 // commitRetries records retries. Their outcome is written once; if it is unknown, they are retried.
 func (w *worker) commitRetries(ctx context.Context, retries []txn.SinkRetry) error {
-	w.commits.Lock()
-	defer w.commits.Unlock()
+	w.commits <- struct{}{}
+	defer func() { <-w.commits }()
 	dead, err := w.o.Ledger.CommitSinkRetries(ctx, w.lease, retries, w.set.RetryFor)
 	if err != nil {
 		return err

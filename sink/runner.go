@@ -198,7 +198,7 @@ func (r *Runner) start(s Settings, l txn.SinkLease, acquired time.Time) {
 		set: s, lease: l, o: &r.o, metrics: r.metrics,
 		log:     r.log.With("sink", s.Name, "kind", s.Kind),
 		renewed: acquired, cancel: cancel, ended: make(chan struct{}),
-		changed: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), commits: make(chan struct{}, 1),
 	}
 	r.mu.Lock()
 	r.workers[s.Name] = w

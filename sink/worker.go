@@ -36,7 +36,7 @@ type worker struct {
 	moved    time.Time      // when position was written
 	passed   time.Time      // time of the newest event that the sink did not want
 
-	commits sync.Mutex // the two loops write one after the other
+	commits chan struct{} // the two loops write one after the other; capacity 1
 
 	parked, dead atomic.Int64
 	behind       atomic.Int64 // events
@@ -349,8 +349,8 @@ func (w *worker) complete(ctx context.Context, events []*Event) (map[txn.TxID]tx
 
 // commit writes progress until its outcome is known. The position is written behind the fence.
 func (w *worker) commit(ctx context.Context, p txn.SinkProgress) error {
-	w.commits.Lock()
-	defer w.commits.Unlock()
+	w.commits <- struct{}{}
+	defer func() { <-w.commits }()
 	p.Revision = w.cursor.Revision
 	for tries := 0; ; tries++ {
 		err := w.o.Ledger.CommitSink(ctx, w.lease, p)
