@@ -130,6 +130,21 @@ func TestKafka_BrokerDown_EveryEventInOrder(t *testing.T) {
 	}
 }
 
+// TestKafka_OldEvent_Delivered: the delivery timeout does not count from the time of the event.
+func TestKafka_OldEvent_Delivered(t *testing.T) {
+	t.Parallel()
+	k, err := sink.OpenKafka(t.Context(), kafkaOptions(cluster(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	old := &sink.Event{Tx: txn.TxID{1}, Seq: 1, At: time.Now().Add(-time.Hour),
+		Content: &pb.SinkEvent{Id: "old/1"}}
+	if got := k.Deliver(t.Context(), []*sink.Event{old}); got[0].Verdict != sink.Done {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestKafka_Open_ChecksTopicAndLogin(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.EnableSASL(), kfake.User("SCRAM-SHA-256", "app", "secret"))

@@ -153,7 +153,8 @@ func (k *Kafka) record(e *Event) (*kgo.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &kgo.Record{Value: m.Body, Timestamp: e.At,
+	// Without the event's time as timestamp, from which the client counts the delivery timeout.
+	r := &kgo.Record{Value: m.Body,
 		Headers: []kgo.RecordHeader{{Key: "content-type", Value: []byte(m.ContentType)}}}
 	size := len(m.Body)
 	for _, a := range m.Attributes {
