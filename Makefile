@@ -129,9 +129,16 @@ clients-test: clients $(BIN)/gotestsum ## Test the clients of all languages agai
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  gotestsum --format testname -- -count=1 -timeout 10m -run '^TestClients' ./e2e
 
+# The class path of Apache Kafka's broker.
+KAFKA := e2e/kafka/target/classpath
+
+$(KAFKA): e2e/kafka/pom.xml
+	$(MAVEN) --file $< org.apache.maven.plugins:maven-dependency-plugin:3.11.0:build-classpath \
+	  -Dmdep.outputFile=target/classpath
+
 .PHONY: e2e
 e2e: ## Run the end-to-end tests, except the clients', on real processes and chains (minutes)
-e2e: console $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl $(BIN)/clef $(BIN)/local-kms
+e2e: console $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl $(BIN)/clef $(BIN)/local-kms $(KAFKA)
 	@# -count=1: Go's test cache does not see all dependencies. -parallel: most tests mostly wait.
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  gotestsum --format testname -- -count=1 -parallel 8 -timeout 30m -skip '^TestClients' \
