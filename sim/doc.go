@@ -31,9 +31,9 @@
 // write that triggers keep, every transaction the chain received, and the events that the watchers
 // received. See oracle_test.go and oracle_chain_test.go.
 //
-// Plans with Sinks also deliver events to a receiver that rejects, disappears, and accepts without a
-// reply (sink_test.go). Its oracle requires that nothing is delivered before its commit (E1), that
-// the first deliveries of a transaction are in order (E2), and that every event arrives.
+// Plans with Sinks also deliver events to a receiver that rejects, disappears, and accepts without
+// a reply (sink_test.go). Its oracle requires that nothing is delivered before its commit (E1),
+// that the first deliveries of a transaction are in order (E2), and that every event arrives.
 //
 // # Failures
 //
