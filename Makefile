@@ -195,8 +195,8 @@ chaos: $(BIN)/gotestsum $(BIN)/geth
 	  gotestsum --format standard-verbose -- -count=1 -timeout 12h \
 	  -run '^TestChaos/^$(CHAOS_CHAIN)$$' ./e2e
 
-# SIZE: counts, small (under two minutes), watchers, growth or full. ROUNDS: repetitions; unset: by
-# SIZE. ONLY: a regular expression over the scenario names that ARGS=-list prints.
+# SIZE: counts, small (under two minutes), watchers, growth, signers or full. ROUNDS: repetitions;
+# unset: by SIZE. ONLY: a regular expression over the scenario names that ARGS=-list prints.
 SIZE ?= small
 ROUNDS ?= 0
 ONLY ?=

@@ -20,7 +20,8 @@ type endToEnd struct {
 	embedded   bool
 	simulated  bool // as with default settings: drafts are simulated with any gas limit
 	// blocks are always full, so the cost of a transaction is the cost on a machine that keeps up
-	lockstep bool
+	lockstep  bool
+	signDelay time.Duration // of each signature, as of a remote signer
 }
 
 func (e endToEnd) name() string {
@@ -36,6 +37,9 @@ func (e endToEnd) name() string {
 	}
 	if e.simulated {
 		name += ".default"
+	}
+	if e.signDelay > 0 {
+		name += fmt.Sprintf(".sign%dms", e.signDelay.Milliseconds())
 	}
 	return name
 }
@@ -56,6 +60,7 @@ func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
 		serviceOptions{
 			submitters: e.submitters,
 			period:     e.period,
+			signDelay:  e.signDelay,
 			byHash:     e.byHash,
 			simulated:  e.simulated,
 			embedded:   e.embedded,

@@ -38,6 +38,7 @@ type serviceOptions struct {
 	lease      time.Duration
 	mode       engine.Mode   // empty: basic
 	idleAfter  time.Duration // 0: the default
+	signDelay  time.Duration // of each signature, as of a remote signer
 }
 
 // confirmations make a transaction final here.
@@ -89,7 +90,7 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	}
 	s.config = wire.Config{
 		Chain: url, Poll: poll, Lease: lease, Simulate: o.simulated, Mode: string(o.mode),
-		IdleAfter: o.idleAfter,
+		IdleAfter: o.idleAfter, SignDelay: o.signDelay,
 	}
 	return s, s.addNode(ctx)
 }

@@ -77,6 +77,16 @@ var sizes = map[string]size{
 		check:     true,
 		watches:   []watch{{1, 1000}, {10_000, 1000}},
 	},
+	// signers compares a remote signer, which takes 150 ms, with keys in the node.
+	"signers": {rounds: 1, steady: 10 * time.Second, countOnly: true, ends: []endToEnd{
+		{submitters: 50, period: 250 * time.Millisecond},
+		{submitters: 50, period: 250 * time.Millisecond, signDelay: 150 * time.Millisecond},
+		{submitters: 50, inFlight: 16, period: 250 * time.Millisecond},
+		{
+			submitters: 50, inFlight: 16, period: 250 * time.Millisecond,
+			signDelay: 150 * time.Millisecond,
+		},
+	}},
 	// growth compares ledgers that hold little with ledgers that hold much.
 	"growth": {rounds: 1, lives: 10, countOnly: true, growth: &allGrowth},
 	"full": {

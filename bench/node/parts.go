@@ -22,6 +22,8 @@ import (
 	"github.com/fencepost/fencepost/internal/telemetry"
 	"github.com/fencepost/fencepost/server"
 	"github.com/fencepost/fencepost/sign"
+	_ "github.com/fencepost/fencepost/sign/ethrpc" // linked as in the product
+	_ "github.com/fencepost/fencepost/sign/service"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -52,8 +54,25 @@ func (n *node) openKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.book, err = sign.NewBook(sign.Entry{Name: n.cfg.Signer, Holder: keys})
+	holder := sign.Holder(keys)
+	if n.cfg.SignDelay > 0 {
+		holder = distant{keys, n.cfg.SignDelay}
+	}
+	n.book, err = sign.NewBook(sign.Entry{Name: n.cfg.Signer, Holder: holder})
 	return err
+}
+
+// distant is a holder whose signatures take a while, like those of a remote one.
+type distant struct {
+	sign.Holder
+	delay time.Duration
+}
+
+func (d distant) Sign(ctx context.Context, u txn.Unsigned) ([]byte, error) {
+	if err := clock.Sleep(ctx, clock.Real{}, d.delay); err != nil {
+		return nil, err
+	}
+	return d.Holder.Sign(ctx, u)
 }
 
 // assemble makes the parts in the order of internal/node.

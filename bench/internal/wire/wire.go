@@ -12,6 +12,7 @@ type Config struct {
 	Signer        string // name of the signer
 	Keys          string // the folder of its key files
 	PasswordFile  string
+	SignDelay     time.Duration // of each signature, as of a remote signer
 	Confirmations uint64
 	Poll          time.Duration
 	Lease         time.Duration
