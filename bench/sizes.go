@@ -81,11 +81,6 @@ var sizes = map[string]size{
 	"signers": {rounds: 1, steady: 10 * time.Second, countOnly: true, ends: []endToEnd{
 		{submitters: 50, period: 250 * time.Millisecond},
 		{submitters: 50, period: 250 * time.Millisecond, signDelay: 150 * time.Millisecond},
-		{submitters: 50, inFlight: 16, period: 250 * time.Millisecond},
-		{
-			submitters: 50, inFlight: 16, period: 250 * time.Millisecond,
-			signDelay: 150 * time.Millisecond,
-		},
 	}},
 	// growth compares ledgers that hold little with ledgers that hold much.
 	"growth": {rounds: 1, lives: 10, countOnly: true, growth: &allGrowth},
