@@ -24,14 +24,15 @@ type policy struct {
 	perDay     uint256.Int // wei
 
 	mu    sync.Mutex
-	spent map[string]day // by date in UTC
-	log   *os.File       // the allowed transactions, for the next start
+	spent map[string]uint256.Int // wei by date in UTC
+	slots map[string]uint256.Int // the highest allowed value of each slot
+	log   *os.File               // the allowed transactions, for the next start
 }
 
-// day holds the allowed transactions of one day.
-type day struct {
-	total uint256.Int
-	txs   map[string]bool // each transaction counts once, with all its attempts
+// slot is the place of a transaction on its chain: of all that are signed for it, one executes.
+func slot(r *signerv1.SignTransactionRequest) string {
+	from := common.HexToAddress(r.GetFrom())
+	return fmt.Sprintf("%d/%s/%d", r.GetChainId(), from.Hex(), r.GetNonce())
 }
 
 // policyFile is a policy as JSON: {"recipients": ["0x..."], "wei_per_day": "1000000"}.
@@ -54,7 +55,8 @@ func openPolicy(file, logFile string) (*policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: wei_per_day: %w", file, err)
 	}
-	allowed := &policy{recipients: p.Recipients, perDay: *limit, spent: map[string]day{}}
+	allowed := &policy{recipients: p.Recipients, perDay: *limit,
+		spent: map[string]uint256.Int{}, slots: map[string]uint256.Int{}}
 	if err := allowed.recall(logFile); err != nil {
 		return nil, err
 	}
@@ -62,7 +64,7 @@ func openPolicy(file, logFile string) (*policy, error) {
 	return allowed, err
 }
 
-// recall reads the log: date, tx_id and wei in each line.
+// recall reads the log: date, slot and wei in each line.
 func (p *policy) recall(file string) error {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,14 +89,10 @@ func (p *policy) recall(file string) error {
 	return lines.Err()
 }
 
-func (p *policy) count(date, txID string, value *uint256.Int) {
-	d := p.spent[date]
-	if d.txs == nil {
-		d.txs = map[string]bool{}
-	}
-	d.total.Add(&d.total, value)
-	d.txs[txID] = true
-	p.spent[date] = d
+// count adds to the amounts of a day and of a slot.
+func (p *policy) count(date, slot string, wei *uint256.Int) {
+	spent, at := p.spent[date], p.slots[slot]
+	p.spent[date], p.slots[slot] = *spent.Add(&spent, wei), *at.Add(&at, wei)
 }
 
 // refusal is why a transaction is not signed.
@@ -102,8 +100,9 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// allow decides on a request. A transaction counts once, on the day of its first attempt. Fees do
-// not count. A cancel transaction sends nothing, so it is always allowed.
+// allow decides on a request. It counts by slot and not by tx_id, which would have to be believed:
+// a replacement counts only as far as its value is higher. Fees do not count. A cancel transaction
+// sends nothing, so it is always allowed.
 func (p *policy) allow(r *signerv1.SignTransactionRequest, now time.Time) error {
 	if r.GetKind() == signerv1.AttemptKind_ATTEMPT_KIND_CANCEL && r.GetTo() == r.GetFrom() &&
 		r.GetValue() == "0" && len(r.GetData()) == 0 {
@@ -118,24 +117,23 @@ func (p *policy) allow(r *signerv1.SignTransactionRequest, now time.Time) error 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, d := range p.spent {
-		if d.txs[r.GetTxId()] {
-			return nil // counted with its first attempt
-		}
+	place, date := slot(r), now.UTC().Format(time.DateOnly)
+	counted, spent := p.slots[place], p.spent[date]
+	if !value.Gt(&counted) {
+		return nil
 	}
-	date := now.UTC().Format(time.DateOnly)
-	spent := p.spent[date]
-	total, overflow := new(uint256.Int).AddOverflow(&spent.total, value)
+	more := new(uint256.Int).Sub(value, &counted)
+	total, overflow := new(uint256.Int).AddOverflow(&spent, more)
 	if overflow || total.Gt(&p.perDay) {
 		return refusal("the limit of the day is reached")
 	}
 	// Recorded before it is signed: after a crash too much is counted, never too little.
-	if _, err := fmt.Fprintln(p.log, date, r.GetTxId(), value.Dec()); err != nil {
+	if _, err := fmt.Fprintln(p.log, date, place, more.Dec()); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
 	if err := p.log.Sync(); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	p.count(date, r.GetTxId(), value)
+	p.count(date, place, more)
 	return nil
 }

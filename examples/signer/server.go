@@ -28,9 +28,6 @@ func (s *server) SignTransaction(ctx context.Context,
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	if err := s.has(ctx, unsigned.From); err != nil {
-		return nil, err
-	}
 	var refused refusal
 	switch err := s.policy.allow(r, time.Now()); {
 	case errors.As(err, &refused):
@@ -39,6 +36,9 @@ func (s *server) SignTransaction(ctx context.Context,
 		return nil, status.Error(codes.Unavailable, "the policy cannot decide")
 	}
 	raw, err := s.keys.Sign(ctx, unsigned)
+	if errors.Is(err, txn.ErrKeyMissing) { // also looked for in files that were added meanwhile
+		return nil, status.Error(codes.NotFound, "no key for this account")
+	}
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, "not signed")
 	}

@@ -46,25 +46,28 @@ func TestPolicy(t *testing.T) {
 	other := signtest.Address(signtest.Key("thief")).Hex()
 	monday := time.Date(2026, 11, 30, 23, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
-		name, tx, to, value string
-		kind                signerv1.AttemptKind
-		at                  time.Time
-		allowed             bool
+		name      string
+		nonce     uint64
+		to, value string
+		kind      signerv1.AttemptKind
+		at        time.Time
+		allowed   bool
 	}{
-		{"first", "a", friend, "60", 1, monday, true},
-		{"its replacement", "a", friend, "60", 2, monday, true},
-		{"above the limit", "b", friend, "41", 1, monday, false},
-		{"up to the limit", "c", friend, "40", 1, monday, true},
-		{"other recipient", "d", other, "0", 1, monday, false},
-		{"new contract", "e", "", "0", 1, monday, false},
-		{"cancel", "a", "self", "0", 3, monday, true},
-		{"cancel that sends", "f", other, "1", 3, monday, false},
-		{"replacement on the next day", "a", friend, "60", 2, monday.Add(2 * time.Hour), true},
-		{"next day", "b", friend, "100", 1, monday.Add(2 * time.Hour), true},
-		{"overflow", "g", friend, new(uint256.Int).SetAllOne().Dec(), 1, monday, false},
+		{"first", 0, friend, "60", 1, monday, true},
+		{"its replacement", 0, friend, "60", 2, monday, true},
+		{"replacement with a higher value", 0, friend, "101", 2, monday, false},
+		{"above the limit", 1, friend, "41", 1, monday, false},
+		{"up to the limit", 2, friend, "40", 1, monday, true},
+		{"other recipient", 3, other, "0", 1, monday, false},
+		{"new contract", 4, "", "0", 1, monday, false},
+		{"cancel", 0, "self", "0", 3, monday, true},
+		{"cancel that sends", 5, other, "1", 3, monday, false},
+		{"replacement on the next day", 0, friend, "60", 2, monday.Add(2 * time.Hour), true},
+		{"next day", 1, friend, "100", 1, monday.Add(2 * time.Hour), true},
+		{"overflow", 6, friend, new(uint256.Int).SetAllOne().Dec(), 1, monday, false},
 	} {
-		r := &signerv1.SignTransactionRequest{From: "self", To: c.to, Value: c.value, TxId: c.tx,
-			Kind: c.kind}
+		r := &signerv1.SignTransactionRequest{From: "self", To: c.to, Value: c.value, Nonce: c.nonce,
+			TxId: "same", Kind: c.kind}
 		err := p.allow(r, c.at)
 		var refused refusal
 		if (err == nil) != c.allowed || err != nil && !errors.As(err, &refused) {
@@ -72,11 +75,11 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 	again := newPolicy(t, log) // a restart forgets nothing
-	r := &signerv1.SignTransactionRequest{To: friend, Value: "1", TxId: "h"}
+	r := &signerv1.SignTransactionRequest{From: "self", To: friend, Value: "1", Nonce: 7}
 	if err := again.allow(r, monday); err == nil {
 		t.Error("after a restart the limit was gone")
 	}
-	r.TxId, r.Value = "a", "60"
+	r.Nonce, r.Value = 0, "60"
 	if err := again.allow(r, monday); err != nil {
 		t.Errorf("after a restart, a replacement: %v", err)
 	}
