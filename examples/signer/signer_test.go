@@ -66,8 +66,8 @@ func TestPolicy(t *testing.T) {
 		{"next day", 1, friend, "100", 1, monday.Add(2 * time.Hour), true},
 		{"overflow", 6, friend, new(uint256.Int).SetAllOne().Dec(), 1, monday, false},
 	} {
-		r := &signerv1.SignTransactionRequest{From: "self", To: c.to, Value: c.value, Nonce: c.nonce,
-			TxId: "same", Kind: c.kind}
+		r := &signerv1.SignTransactionRequest{From: "self", To: c.to, Value: c.value,
+			Nonce: c.nonce, TxId: "same", Kind: c.kind}
 		err := p.allow(r, c.at)
 		var refused refusal
 		if (err == nil) != c.allowed || err != nil && !errors.As(err, &refused) {

@@ -25,7 +25,7 @@ final class SignerStub extends SignerServiceGrpc.SignerServiceImplBase {
         byte[] sign(SignTransactionRequest transaction) throws Exception;
     }
 
-    /** Allows transactions. One may be requested several times: count each tx_id once. */
+    /** Allows transactions. One may come several times: count each nonce of an account once. */
     interface Policy {
         boolean allows(SignTransactionRequest transaction);
     }

@@ -37,7 +37,7 @@ const (
 type SignerServiceClient interface {
 	// SignTransaction signs one transaction. A node may repeat a request, also with other fees or
 	// another nonce, and discards results that arrive after its timeout. So a signer that counts
-	// amounts must count each tx_id once.
+	// amounts counts each nonce of an account once.
 	SignTransaction(ctx context.Context, in *SignTransactionRequest, opts ...grpc.CallOption) (*SignTransactionResponse, error)
 	// CheckAccount reports whether the signer has the key of an account; NOT_FOUND: it has not. Nodes
 	// call it when they start and for "fencepost config check".
@@ -86,7 +86,7 @@ func (c *signerServiceClient) CheckAccount(ctx context.Context, in *CheckAccount
 type SignerServiceServer interface {
 	// SignTransaction signs one transaction. A node may repeat a request, also with other fees or
 	// another nonce, and discards results that arrive after its timeout. So a signer that counts
-	// amounts must count each tx_id once.
+	// amounts counts each nonce of an account once.
 	SignTransaction(context.Context, *SignTransactionRequest) (*SignTransactionResponse, error)
 	// CheckAccount reports whether the signer has the key of an account; NOT_FOUND: it has not. Nodes
 	// call it when they start and for "fencepost config check".

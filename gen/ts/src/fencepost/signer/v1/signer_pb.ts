@@ -221,7 +221,7 @@ export const SignerService: GenService<{
   /**
    * SignTransaction signs one transaction. A node may repeat a request, also with other fees or
    * another nonce, and discards results that arrive after its timeout. So a signer that counts
-   * amounts must count each tx_id once.
+   * amounts counts each nonce of an account once.
    *
    * @generated from rpc fencepost.signer.v1.SignerService.SignTransaction
    */

@@ -157,7 +157,7 @@ public final class SignerServiceGrpc {
      * <pre>
      * SignTransaction signs one transaction. A node may repeat a request, also with other fees or
      * another nonce, and discards results that arrive after its timeout. So a signer that counts
-     * amounts must count each tx_id once.
+     * amounts counts each nonce of an account once.
      * </pre>
      */
     default void signTransaction(dev.fencepost.signer.v1.SignTransactionRequest request,
@@ -224,7 +224,7 @@ public final class SignerServiceGrpc {
      * <pre>
      * SignTransaction signs one transaction. A node may repeat a request, also with other fees or
      * another nonce, and discards results that arrive after its timeout. So a signer that counts
-     * amounts must count each tx_id once.
+     * amounts counts each nonce of an account once.
      * </pre>
      */
     public void signTransaction(dev.fencepost.signer.v1.SignTransactionRequest request,
@@ -274,7 +274,7 @@ public final class SignerServiceGrpc {
      * <pre>
      * SignTransaction signs one transaction. A node may repeat a request, also with other fees or
      * another nonce, and discards results that arrive after its timeout. So a signer that counts
-     * amounts must count each tx_id once.
+     * amounts counts each nonce of an account once.
      * </pre>
      */
     public dev.fencepost.signer.v1.SignTransactionResponse signTransaction(dev.fencepost.signer.v1.SignTransactionRequest request) throws io.grpc.StatusException {
@@ -322,7 +322,7 @@ public final class SignerServiceGrpc {
      * <pre>
      * SignTransaction signs one transaction. A node may repeat a request, also with other fees or
      * another nonce, and discards results that arrive after its timeout. So a signer that counts
-     * amounts must count each tx_id once.
+     * amounts counts each nonce of an account once.
      * </pre>
      */
     public dev.fencepost.signer.v1.SignTransactionResponse signTransaction(dev.fencepost.signer.v1.SignTransactionRequest request) {
@@ -370,7 +370,7 @@ public final class SignerServiceGrpc {
      * <pre>
      * SignTransaction signs one transaction. A node may repeat a request, also with other fees or
      * another nonce, and discards results that arrive after its timeout. So a signer that counts
-     * amounts must count each tx_id once.
+     * amounts counts each nonce of an account once.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.signer.v1.SignTransactionResponse> signTransaction(
