@@ -28,7 +28,10 @@ type Endpoint struct {
 }
 
 // Secure reports whether the connection is encrypted.
-func (e Endpoint) Secure() bool { return strings.HasPrefix(e.URL, "https://") }
+func (e Endpoint) Secure() bool {
+	u, err := url.Parse(e.URL)
+	return err == nil && u.Scheme == "https"
+}
 
 // Host returns host and port.
 func (e Endpoint) Host() (string, error) {
