@@ -46,6 +46,8 @@ func (c *Client) sendGroup(ctx context.Context, e *endpoint, signed []txn.Signed
 		b.list[i] = &pendingSend{ctx: ctx, signed: signed[i], batch: b}
 	}
 	f := e.sendBatch(ctx, b)
+	// without a response, the fault of the batch applies to each transaction: see endpoint.send
+	unknown := f != nil && !f.answered && f.status == 0 && f.class == txn.Ambiguous
 	outcomes := make([]txn.Outcome, len(signed))
 	for i, p := range b.list {
 		p.fault = f
@@ -55,7 +57,7 @@ func (c *Client) sendGroup(ctx context.Context, e *endpoint, signed []txn.Signed
 			continue
 		}
 		outcomes[i] = c.Send(ctx, p.signed)
-		if p.doubt {
+		if p.doubt || unknown {
 			outcomes[i] = afterDoubt(outcomes[i])
 		}
 	}
