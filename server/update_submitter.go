@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/contract"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
@@ -34,6 +35,8 @@ func (s *submitterService) UpdateSubmitter(ctx context.Context,
 func (s *submitterService) updated(ctx context.Context, id txn.SubmitterID,
 	change store.PolicyChange,
 	ask store.Ask) (info store.SubmitterInfo, err error) {
+	change.Asked = ask
+	change.Asked.Caller = auth.RightsOf(ctx).Caller()
 	if err = s.store.SetPolicies(ctx, id, change); errors.Is(err, store.ErrModeLimit) {
 		return info, status.InvalidField("max_in_flight", limitOfStrict)
 	}

@@ -95,7 +95,8 @@ func TestTakeRange_AboveLimit_Conflict(t *testing.T) {
 	k.done(s, l, rangeOf(0, 0, txs[:2]...))
 }
 
-// TestLowered_InFlightAbove_AuditAccepts: they were taken under the higher limit.
+// TestLowered_InFlightAbove_AuditAccepts: they were taken under the higher limit. No more are taken
+// before the owner knows the lower one.
 func TestLowered_InFlightAbove_AuditAccepts(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -103,17 +104,34 @@ func TestLowered_InFlightAbove_AuditAccepts(t *testing.T) {
 	id, l := k.pipelined(s, "alice", 3)
 	txs := []txn.Tx{k.queue(s, id, "0"), k.queue(s, id, "1"), k.queue(s, id, "2")}
 	k.done(s, l, rangeOf(0, 0, txs...))
-	lower := func() {
-		k.must(s.SetPolicies(k.ctx, id, PolicyChange{MaxInFlight: new(1)}))
-		c, err := s.AddCommand(k.ctx, id, Ask{Kind: txn.CommandUpdate})
-		k.must(err)
-		k.done(s, l, txn.Change{Commands: []txn.CommandResult{{ID: c, Result: txn.Applied}}})
+	k.must(s.SetPolicies(k.ctx, id,
+		PolicyChange{MaxInFlight: new(2), Asked: Ask{Operator: "olga"}}))
+	sound := func() {
+		t.Helper()
+		found, _, err := s.AuditWhole(k.ctx, id)
+		if k.must(err); len(found) > 0 {
+			t.Errorf("audit: %v", found)
+		}
 	}
-	lower()
-	found, _, err := s.AuditWhole(k.ctx, id)
-	if k.must(err); len(found) > 0 {
-		t.Errorf("audit: %v", found)
+	sound() // also if the caller ends before it adds a command
+	ledger, err := s.Load(k.ctx, l)
+	k.must(err)
+	k.done(s, l, txn.Change{Writes: []txn.Write{included(ledger.Open[0], 8)}})
+	late := rangeOf(3, 0, k.queue(s, id, "late"))
+	k.want(k.commit(s, l, late), Conflict) // by an owner that does not know the limit yet
+	commands, err := s.Commands(k.ctx, id, 0, 9)
+	if k.must(err); len(commands) != 1 || commands[0].Operator != "olga" {
+		t.Fatalf("%+v", commands)
 	}
+	k.done(s, l, txn.Change{
+		Commands: []txn.CommandResult{{ID: commands[0].ID, Result: txn.Applied}}})
+	k.must(s.SetPolicies(k.ctx, id, PolicyChange{MaxInFlight: new(1)}))
+	commands, err = s.Commands(k.ctx, id, 0, 1)
+	k.must(err)
+	k.done(s, l, txn.Change{
+		Commands: []txn.CommandResult{{ID: commands[0].ID, Result: txn.Applied}}})
+	sound()
+	var found []Violation
 	k.exec("UPDATE submitter_command SET applied_at = 'epoch'")
 	if found, _, err = s.AuditWhole(k.ctx, id); err != nil || len(found) != 1 ||
 		found[0].Check != "in_flight" {

@@ -347,7 +347,10 @@ func (s *Store) Lookup(ctx context.Context, nameOrAccountID string) (txn.Submitt
 // owner goes by them once it has obeyed an UPDATE command.
 func (s *Store) SetPolicies(ctx context.Context, id txn.SubmitterID, change PolicyChange) error {
 	verb := fmt.Sprintf("change the policies of submitter %d", id)
-	p := db.SetPoliciesParams{SubmitterID: int32(id), DefaultInFlight: txn.DefaultInFlight}
+	p := db.SetPoliciesParams{
+		SubmitterID: int32(id), DefaultInFlight: txn.DefaultInFlight,
+		Reason: change.Asked.Reason, Operator: change.Asked.Operator, Caller: change.Asked.Caller,
+	}
 	if change.OnFailure != nil {
 		p.OnFailure = new(string(onFailure(*change.OnFailure)))
 	}

@@ -128,7 +128,9 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		"SavePoolRules":     {"INSERT INTO chain_pool_rules"},
 		"RegisterSubmitter": {"INSERT INTO submitter", "INSERT INTO submitter_lease"},
 		"SetStartFrom":      {"UPDATE submitter"},
-		"SetPolicies":       {"UPDATE submitter", "UPDATE submitter_lease"},
+		"SetPolicies": {
+			"INSERT INTO submitter_command", "UPDATE submitter", "UPDATE submitter_lease",
+		},
 		// The table of nodes is no ledger: nothing that is right or wrong rests on it.
 		"Heartbeat": {"DELETE FROM node", "INSERT INTO node"},
 		"Leave":     {"DELETE FROM node"},

@@ -205,6 +205,8 @@ type PolicyChange struct {
 	// txn.DefaultInFlight
 	Mode        *txn.Mode
 	MaxInFlight *int
+	// a lower limit is recorded with this UPDATE command: its reason, operator and caller
+	Asked Ask
 }
 
 // TxFilter selects and pages transactions, newest first.

@@ -42,10 +42,12 @@ UPDATE submitter s SET start_from = @start_from
 -- SetPolicies changes the policies of a submitter. Its owner reads them again when it applies the
 -- UPDATE command that follows. NULL leaves a policy unchanged, even while another process changes
 -- it. A submitter that becomes pipelined loses its owner, which may be an older program: see the
--- trigger lease_needs_mode. A limit that does not fit the mode changes nothing.
+-- trigger lease_needs_mode. A limit that does not fit the mode changes nothing. A lower limit comes
+-- with the command: no nonce is taken until the owner knows the limit (see Commit), and no audit
+-- takes the nonces in flight for a violation.
 -- name: SetPolicies :execrows
 WITH wanted AS MATERIALIZED (
-    SELECT s.submitter_id, s.mode AS old_mode,
+    SELECT s.submitter_id, s.mode AS old_mode, s.max_in_flight AS old_limit,
            coalesce(sqlc.narg(mode)::TEXT, s.mode) AS mode,
            CASE WHEN sqlc.narg(max_in_flight)::INT IS NOT NULL THEN sqlc.narg(max_in_flight)::INT
                 WHEN coalesce(sqlc.narg(mode)::TEXT, s.mode) = 'STRICT' THEN 1
@@ -60,6 +62,10 @@ WITH wanted AS MATERIALIZED (
       FROM wanted w
      WHERE l.submitter_id = w.submitter_id AND w.old_mode = 'STRICT' AND w.mode <> 'STRICT'
     RETURNING l.submitter_id
+), asked AS (
+    INSERT INTO submitter_command (submitter_id, kind, reason, operator, caller)
+    SELECT w.submitter_id, 'UPDATE', @reason::TEXT, @operator::TEXT, @caller::TEXT
+      FROM wanted w WHERE w.max_in_flight < w.old_limit
 )
 UPDATE submitter s
    SET on_failure    = coalesce(sqlc.narg(on_failure)::TEXT, s.on_failure),

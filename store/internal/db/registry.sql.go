@@ -186,7 +186,7 @@ func (q *Queries) SavePoolRules(ctx context.Context, arg SavePoolRulesParams) er
 
 const setPolicies = `-- name: SetPolicies :execrows
 WITH wanted AS MATERIALIZED (
-    SELECT s.submitter_id, s.mode AS old_mode,
+    SELECT s.submitter_id, s.mode AS old_mode, s.max_in_flight AS old_limit,
            coalesce($3::TEXT, s.mode) AS mode,
            CASE WHEN $4::INT IS NOT NULL THEN $4::INT
                 WHEN coalesce($3::TEXT, s.mode) = 'STRICT' THEN 1
@@ -201,6 +201,10 @@ WITH wanted AS MATERIALIZED (
       FROM wanted w
      WHERE l.submitter_id = w.submitter_id AND w.old_mode = 'STRICT' AND w.mode <> 'STRICT'
     RETURNING l.submitter_id
+), asked AS (
+    INSERT INTO submitter_command (submitter_id, kind, reason, operator, caller)
+    SELECT w.submitter_id, 'UPDATE', $7::TEXT, $8::TEXT, $9::TEXT
+      FROM wanted w WHERE w.max_in_flight < w.old_limit
 )
 UPDATE submitter s
    SET on_failure    = coalesce($1::TEXT, s.on_failure),
@@ -220,12 +224,17 @@ type SetPoliciesParams struct {
 	MaxInFlight     *int32
 	DefaultInFlight int32
 	SubmitterID     int32
+	Reason          string
+	Operator        string
+	Caller          string
 }
 
 // SetPolicies changes the policies of a submitter. Its owner reads them again when it applies the
 // UPDATE command that follows. NULL leaves a policy unchanged, even while another process changes
 // it. A submitter that becomes pipelined loses its owner, which may be an older program: see the
-// trigger lease_needs_mode. A limit that does not fit the mode changes nothing.
+// trigger lease_needs_mode. A limit that does not fit the mode changes nothing. A lower limit comes
+// with the command: no nonce is taken until the owner knows the limit (see Commit), and no audit
+// takes the nonces in flight for a violation.
 func (q *Queries) SetPolicies(ctx context.Context, arg SetPoliciesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, setPolicies,
 		arg.OnFailure,
@@ -234,6 +243,9 @@ func (q *Queries) SetPolicies(ctx context.Context, arg SetPoliciesParams) (int64
 		arg.MaxInFlight,
 		arg.DefaultInFlight,
 		arg.SubmitterID,
+		arg.Reason,
+		arg.Operator,
+		arg.Caller,
 	)
 	if err != nil {
 		return 0, err
