@@ -75,6 +75,11 @@ func (s *sinkService) ListUndelivered(ctx context.Context,
 	if err != nil {
 		return nil, aboutSink(r.GetSink(), err)
 	}
+	if len(parked) == 0 {
+		if _, err := s.sink(ctx, r.GetSink()); err != nil {
+			return nil, err
+		}
+	}
 	response := &pb.ListUndeliveredResponse{}
 	if len(parked) > size {
 		parked = parked[:size]

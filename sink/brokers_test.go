@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -321,14 +322,62 @@ func TestNATS_NoAcknowledgement_PlacesFreed(t *testing.T) {
 			}
 		}
 	}
-	deadline := time.After(10 * time.Second)
-	tick := time.NewTicker(10 * time.Millisecond)
+	await(t, "no message keeps its place", func() bool { return n.Outstanding() == 0 })
+}
+
+// TestNATS_CredentialsRejectedForAWhile_Recovers: the client tries again for ever.
+func TestNATS_CredentialsRejectedForAWhile_Recovers(t *testing.T) {
+	t.Parallel()
+	s, _ := jetStream(t)
+	o := natsOptions(s)
+	o.Servers = []string{"nats://app:secret@" + s.Addr().String()}
+	o.Timeout = 500 * time.Millisecond
+	n, err := sink.OpenNATS(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	accept := func(password string) {
+		t.Helper()
+		options := &server.Options{Port: server.RANDOM_PORT, JetStream: true,
+			StoreDir: filepath.Dir(s.StoreDir()), NoSigs: true, Host: "127.0.0.1"}
+		if password != "" {
+			options.Users = []*server.User{{Username: "app", Password: password}}
+		}
+		if err := s.ReloadOptions(options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accept("other")
+	before := connections(t, s)
+	await(t, "it was rejected twice", func() bool { return connections(t, s) >= before+2 })
+	accept("secret")
+	await(t, "it delivers again", func() bool {
+		got := n.Deliver(t.Context(), []*sink.Event{sizedEvent(1, 1, 1)})
+		return got[0].Verdict == sink.Done
+	})
+}
+
+// connections is how many a server has got.
+func connections(t testing.TB, s *server.Server) uint64 {
+	t.Helper()
+	state, err := s.Varz(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.TotalConnections
+}
+
+func await(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for n.Outstanding() > 0 {
+	limit := time.After(20 * time.Second)
+	for !holds() {
 		select {
 		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("%d messages keep their places", n.Outstanding())
+		case <-limit:
+			t.Fatalf("not within 20s: %s", what)
 		}
 	}
 }

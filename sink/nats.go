@@ -34,7 +34,9 @@ type NATS struct {
 // OpenNATS connects, and fails unless the stream exists and has the subject.
 func OpenNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
 	options := []nats.Option{nats.Name("fencepost"), nats.MaxReconnects(-1),
-		nats.Timeout(o.Timeout), nats.ReconnectBufSize(-1)}
+		nats.Timeout(o.Timeout), nats.ReconnectBufSize(-1),
+		nats.IgnoreAuthErrorAbort(), // those that were rejected may be accepted later
+	}
 	if o.TLS != nil {
 		options = append(options, nats.Secure(o.TLS))
 	}

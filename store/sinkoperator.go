@@ -39,7 +39,7 @@ func (s *Store) ReplaySink(ctx context.Context, d SinkDecision, at Position) err
 			return s.ofOneSink(ctx, verb, 0, err)
 		}
 		to := at
-		if now, err := ParsePosition(cursors[0].Position); err == nil {
+		if now, err := ParsePosition(cursors[0].Position); err == nil && now.Epoch == at.Epoch {
 			to = at.before(now)
 		}
 		done, err := s.read().ReplaySink(ctx, db.ReplaySinkParams{

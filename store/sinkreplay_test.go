@@ -36,6 +36,12 @@ func TestReplaySink_PositionAhead_NothingSkipped(t *testing.T) {
 	if got := k.cursor(s, "hook"); got.Revision != 3 || got.Operator != "o" {
 		t.Errorf("cursor %+v", got)
 	}
+	// A position of an earlier epoch has other numbers: it is only replaced.
+	k.exec("UPDATE ledger SET feed_epoch = feed_epoch + 1")
+	k.must(s.ReplaySink(k.ctx, d, k.end(s)))
+	if got := k.cursor(s, "hook").Position; got != k.end(s).String() {
+		t.Errorf("position %q", got)
+	}
 }
 
 func TestPosition_Before(t *testing.T) {
