@@ -110,10 +110,6 @@ export const waits: Record<string, Meaning> = {
     says: "The chain lacks blocks that the ledger knows.",
     todo: "Check the endpoints. It proceeds once the chain has caught up.",
   },
-  WAITING_FOR_LOWER_NONCES: {
-    says: "Lower nonces of the account are in no block, so a failed check proves nothing yet.",
-    todo: "Nothing: it is tried again, and judged once they are in a block.",
-  },
   NONCE_USED_ELSEWHERE: {
     says: "Another program used the nonce of this transaction.",
     todo: "Find the program that has the key. Then fail or requeue the transaction.",
