@@ -44,6 +44,7 @@ type chainOptions struct {
 	// a block is made as soon as every account has a transaction in the pool; period is how long it
 	// waits for that at most
 	lockstep      bool
+	inFlight      int  // transactions of an account that a block has room for
 	noBlockGroups bool // it does not offer eth_getBlockReceipts
 }
 
@@ -54,7 +55,7 @@ func blockGas(accounts int) uint64 { return max(30_000_000, uint64(accounts)*30_
 func startChain(o chainOptions) (*chainNode, error) {
 	n := &chainNode{
 		calls:    map[string]int64{},
-		gasLimit: blockGas(o.accounts),
+		gasLimit: blockGas(o.accounts * max(o.inFlight, 1)),
 		taken:    make(chan struct{}, 1<<16),
 	}
 	accounts := make([]txn.Address, o.accounts)
@@ -65,7 +66,7 @@ func startChain(o chainOptions) (*chainNode, error) {
 		chaintest.Options{
 			ChainID:   benchChain,
 			GasLimit:  n.gasLimit,
-			PoolLimit: max(6144, 4*o.accounts),
+			PoolLimit: max(6144, 4*o.accounts*max(o.inFlight, 1)),
 			Senders:   newSenders(benchChain, accounts),
 		},
 	)
@@ -96,7 +97,7 @@ func startChain(o chainOptions) (*chainNode, error) {
 	n.stop = cancel
 	n.done.Go(func() {
 		if o.lockstep {
-			n.mineWhenFull(ctx, o.accounts, o.period)
+			n.mineWhenFull(ctx, o.accounts*max(o.inFlight, 1), o.period)
 			return
 		}
 		n.mine(ctx, o.period)
@@ -340,7 +341,7 @@ func (a *ethAPI) GetCode(txn.Address, string) hexutil.Bytes {
 }
 
 // EstimateGas is eth_estimateGas: all that is sent here are plain transfers.
-func (a *ethAPI) EstimateGas(map[string]any) hexutil.Uint64 {
+func (a *ethAPI) EstimateGas(map[string]any, *string) hexutil.Uint64 {
 	a.n.count("eth_estimateGas")
 	return transferGas
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 // endToEnd is a service that is kept busy from CreateTx to the last event.
 type endToEnd struct {
 	submitters int
+	inFlight   int // limit of pipelined submitters; 0: strict
 	period     time.Duration
 	byHash     bool
 	embedded   bool
@@ -25,10 +27,14 @@ type endToEnd struct {
 }
 
 func (e endToEnd) name() string {
-	name := fmt.Sprintf("%d.%dms", e.submitters, e.period.Milliseconds())
+	accounts := strconv.Itoa(e.submitters)
+	if e.inFlight > 0 {
+		accounts = fmt.Sprintf("%dx%d", e.submitters, e.inFlight)
+	}
+	name := fmt.Sprintf("%s.%dms", accounts, e.period.Milliseconds())
 	switch {
 	case e.lockstep:
-		name = fmt.Sprintf("%d.lockstep", e.submitters)
+		name = accounts + ".lockstep"
 	case e.embedded:
 		name += ".embedded"
 	}
@@ -47,9 +53,12 @@ func (e endToEnd) name() string {
 const (
 	endCallers = 64
 	// window is how many transactions of a submitter are not in a block yet, at any time: one in
-	// flight, and one that waits for its turn.
+	// flight, and one that waits for its turn. Of a pipelined one, so many times its limit.
 	window = 2
 )
+
+// atOnce is the number of transactions of a submitter that a block can have.
+func (e endToEnd) atOnce() int { return max(e.inFlight, 1) }
 
 // run keeps the window of each submitter full, as seen by a watcher, and counts over a while in
 // steady state.
@@ -65,6 +74,7 @@ func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
 			simulated:  e.simulated,
 			embedded:   e.embedded,
 			lockstep:   e.lockstep,
+			inFlight:   e.inFlight,
 		},
 	)
 	if err != nil {
@@ -72,6 +82,8 @@ func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	f := newFlow(s)
+	f.atOnce = e.atOnce()
+	f.jobs = make(chan string, (window+1)*f.atOnce*e.submitters)
 	if e.lockstep {
 		return e.wholeLives(ctx, b, s, f)
 	}
@@ -109,7 +121,7 @@ func (e endToEnd) wholeLives(ctx context.Context, b *bench, s *service, f *flow)
 	if err != nil {
 		return err
 	}
-	if err := f.waitForFinal(ctx, window*e.submitters); err != nil {
+	if err := f.waitForFinal(ctx, window*f.atOnce*e.submitters); err != nil {
 		return errors.Join(err, stop())
 	}
 	before, err := s.measure(ctx)
@@ -117,8 +129,8 @@ func (e endToEnd) wholeLives(ctx context.Context, b *bench, s *service, f *flow)
 		return errors.Join(err, stop())
 	}
 	f.reset()
-	f.more((b.size.lives - window) * e.submitters)
-	err = f.waitForFinal(ctx, (window+b.size.lives)*e.submitters)
+	f.more((b.size.lives - window) * f.atOnce * e.submitters)
+	err = f.waitForFinal(ctx, (window+b.size.lives)*f.atOnce*e.submitters)
 	after, measured := s.measure(ctx)
 	seen := f.reset()
 	if err = errors.Join(err, measured, stop()); err != nil {
@@ -166,7 +178,7 @@ func (e endToEnd) report(b *bench, seen seen, before, after state) {
 	included := float64(seen.count[pb.TxEventKind_TX_EVENT_KIND_INCLUDED])
 	b.add(name+"rate", "txs/s", included/took.Seconds())
 	if blocks := float64(after.blocks - before.blocks); blocks > 0 && !e.lockstep {
-		b.add(name+"ofchain", "ratio", included/blocks/float64(e.submitters))
+		b.add(name+"ofchain", "ratio", included/blocks/float64(e.submitters*e.atOnce()))
 	}
 	for kind, word := range map[pb.TxEventKind]string{
 		pb.TxEventKind_TX_EVENT_KIND_SUBMITTED: "tracking",
@@ -208,6 +220,7 @@ type flow struct {
 	s        *service
 	jobs     chan string
 	payloads map[string]*pb.Payload // by submitter; never changed
+	atOnce   int                    // transactions of a submitter that a block can have
 
 	mu       sync.Mutex
 	seen     seen
@@ -221,7 +234,7 @@ func newFlow(s *service) *flow {
 	f := &flow{
 		s: s, jobs: make(chan string, (window+1)*len(s.submitters)),
 		payloads: map[string]*pb.Payload{}, accepted: map[string]time.Time{},
-		started: map[string]bool{}, left: -1,
+		started: map[string]bool{}, left: -1, atOnce: 1,
 	}
 	for i, name := range s.submitters {
 		f.payloads[name] = transferOf(i)
@@ -291,7 +304,7 @@ func (f *flow) start(ctx context.Context) (stop func() error, err error) {
 
 // fill creates as many transactions as are under way at a time.
 func (f *flow) fill() {
-	for range window {
+	for range window * f.atOnce {
 		for _, name := range f.s.submitters {
 			f.jobs <- name
 		}

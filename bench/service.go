@@ -35,6 +35,7 @@ type serviceOptions struct {
 	simulated  bool // drafts with a gas limit are simulated too
 	embedded   bool // go-ethereum's chain in this process
 	lockstep   bool // see chainOptions
+	inFlight   int  // limit of pipelined submitters; 0: strict
 	lease      time.Duration
 	mode       engine.Mode   // empty: basic
 	idleAfter  time.Duration // 0: the default
@@ -66,7 +67,7 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 		if s.chain, err = startChain(
 			chainOptions{
 				period: o.period, accounts: o.submitters, noBlockGroups: o.byHash,
-				lockstep: o.lockstep,
+				lockstep: o.lockstep, inFlight: max(o.inFlight, 1),
 			},
 		); err != nil {
 			return s, err
@@ -76,7 +77,7 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	if s.keys, err = writeKeys(o.submitters, key); err != nil {
 		return s, err
 	}
-	if err := s.register(ctx); err != nil {
+	if err := s.register(ctx, o.inFlight); err != nil {
 		return s, err
 	}
 	lease := o.lease
@@ -117,7 +118,11 @@ func (s *service) addNode(ctx context.Context) error {
 const registrars = 8
 
 // register makes a submitter of each key.
-func (s *service) register(ctx context.Context) error {
+func (s *service) register(ctx context.Context, inFlight int) error {
+	mode := txn.Strict
+	if inFlight > 0 {
+		mode = txn.Pipelined
+	}
 	count := len(s.keys.accounts)
 	admin, err := store.Open(ctx, store.Config{URL: s.ledger.url, Node: "bench/register"})
 	if err != nil {
@@ -136,7 +141,8 @@ func (s *service) register(ctx context.Context) error {
 				s.submitters[i] = fmt.Sprintf("s%d", i)
 				_, _, errs[r] = admin.Register(ctx, store.Registration{
 					Name: s.submitters[i], Chain: benchChain, Address: s.keys.accounts[i],
-					Signer: signer, Mode: txn.Strict, StartFrom: txn.StartChain,
+					Signer: signer, Mode: mode, StartFrom: txn.StartChain,
+					Policies: store.Policies{MaxInFlight: inFlight},
 				})
 			}
 		})

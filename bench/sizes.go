@@ -59,6 +59,10 @@ var sizes = map[string]size{
 				lockstep:   true,
 			}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
 			{submitters: 500, period: 250 * time.Millisecond, lockstep: true, simulated: true},
+			{
+				submitters: 50, inFlight: 16, period: 250 * time.Millisecond, lockstep: true,
+				simulated: true,
+			},
 		},
 	},
 	"small": {rounds: 1, spell: time.Second, steady: 6 * time.Second, lives: 10, ends: []endToEnd{
@@ -81,6 +85,11 @@ var sizes = map[string]size{
 	"signers": {rounds: 1, steady: 10 * time.Second, countOnly: true, ends: []endToEnd{
 		{submitters: 50, period: 250 * time.Millisecond},
 		{submitters: 50, period: 250 * time.Millisecond, signDelay: 150 * time.Millisecond},
+		{submitters: 50, inFlight: 32, period: 250 * time.Millisecond},
+		{
+			submitters: 50, inFlight: 32, period: 250 * time.Millisecond,
+			signDelay: 150 * time.Millisecond,
+		},
 	}},
 	// growth compares ledgers that hold little with ledgers that hold much.
 	"growth": {rounds: 1, lives: 10, countOnly: true, growth: &allGrowth},
@@ -100,6 +109,12 @@ var sizes = map[string]size{
 			}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
 			{submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
 			{submitters: 500, period: 250 * time.Millisecond, lockstep: true, simulated: true},
+			{submitters: 50, inFlight: 16, period: 250 * time.Millisecond},
+			{
+				submitters: 50, inFlight: 16, period: 250 * time.Millisecond, lockstep: true,
+				simulated: true,
+			},
+			{submitters: 1, inFlight: 64, period: time.Second},
 			{
 				submitters: 500,
 				period:     time.Second,

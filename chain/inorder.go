@@ -67,6 +67,10 @@ func (c *Client) sendGroup(ctx context.Context, e *endpoint, signed []txn.Signed
 // QuoteInOrder quotes drafts of one account, each with the cost of the ones before it, up to the
 // first that is not ACCEPTED. Gas is estimated for all of them in one request where possible.
 func (c *Client) QuoteInOrder(ctx context.Context, drafts []txn.Draft) []txn.Quoted {
+	drafts = slices.Clone(drafts)
+	for i := range drafts {
+		drafts[i].Pending = drafts[i].Pending && c.cache.simulatesPending(c.o.Clock.Now())
+	}
 	estimates := c.estimates(ctx, drafts)
 	i := -1
 	return QuoteEach(ctx, drafts,

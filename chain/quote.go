@@ -56,10 +56,14 @@ func (o Options) simulates(draft txn.Draft) bool {
 // would include it below the cap. If the chain cannot be reached the outcome is UNAVAILABLE, or
 // RATE_LIMITED with the provider's hint.
 func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
+	draft.Pending = draft.Pending && c.cache.simulatesPending(c.o.Clock.Now())
 	quote, o := c.quote(ctx, draft)
-	if draft.Pending && (o.Class == txn.Ambiguous || o.Class == txn.Invalid) {
-		draft.Pending = false // the endpoint may not simulate on top of its pool
-		return c.quote(ctx, draft)
+	if !draft.Pending || o.Class != txn.Ambiguous && o.Class != txn.Invalid {
+		return quote, o
+	}
+	draft.Pending = false // the endpoint may not simulate on top of its pool
+	if quote, o = c.quote(ctx, draft); o.Class == txn.Accepted {
+		c.cache.lacksPending(c.o.Clock.Now())
 	}
 	return quote, o
 }

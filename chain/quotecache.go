@@ -23,6 +23,8 @@ type quoteCache struct {
 	prices   map[txn.Speed]*market // at the newest head
 	balances map[txn.Address]*cachedBalance
 	asking   map[txn.Speed]chan struct{} // closed when the fetch has ended
+	// until then drafts are simulated on the newest block, although they ask for the pool
+	noPending time.Time
 }
 
 // cachedBalance is an account's reported balance minus possible spending since.
@@ -39,6 +41,9 @@ const (
 	// balanceMargin is how many times the cost of a draft a cached balance must cover. A lower
 	// balance is queried.
 	balanceMargin = 16
+	// noPendingFor is how long drafts are not simulated on top of a pool after a node simulated one
+	// on its newest block only.
+	noPendingFor = 10 * time.Minute
 	// maxBalances limits the cached balances; above it all are dropped.
 	maxBalances = 1 << 16
 )
@@ -49,6 +54,19 @@ func newQuoteCache() quoteCache {
 		balances: map[txn.Address]*cachedBalance{},
 		asking:   map[txn.Speed]chan struct{}{},
 	}
+}
+
+// simulatesPending reports whether drafts are simulated on top of a node's pool.
+func (k *quoteCache) simulatesPending(now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !now.Before(k.noPending)
+}
+
+func (k *quoteCache) lacksPending(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.noPending = now.Add(noPendingFor)
 }
 
 // cachedPrices returns the prices of a speed if they are of the newest head. Of concurrent callers

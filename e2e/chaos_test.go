@@ -14,8 +14,8 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
-// TestChaos is three nodes under load while everything around them fails at random. `make chaos`
-// runs it for CHAOS_TIME; here it is a short one.
+// TestChaos is three nodes under load while everything around them fails at random. Every second
+// submitter is pipelined. `make chaos` runs it for CHAOS_TIME; here it is a short one.
 func TestChaos(t *testing.T) {
 	for name, c := range map[string]struct {
 		chain func(t *testing.T, keys int) *testChain
@@ -66,6 +66,7 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode str
 			confirmations: 3,
 			poll:          100 * time.Millisecond,
 			lease:         "mode: " + mode + ", " + defaultLease,
+			pipelined:     func(i int) int { return i % 2 * 16 },
 		},
 		line.URL(),
 	)

@@ -49,6 +49,7 @@ type node struct {
 
 // nodeOptions are the settings that vary between tests.
 type nodeOptions struct {
+	pipelined     func(submitter int) (maxInFlight int) // 0: strict; nil: all are
 	confirmations int
 	poll          time.Duration
 	release       int    // release_depth; 0: 1
@@ -161,10 +162,14 @@ func (n *node) writeConfig(t *testing.T, c *testChain, o nodeOptions) {
 	for i, key := range c.keys {
 		name := fmt.Sprintf("s%02d", i)
 		n.names = append(n.names, name)
+		mode := "strict"
+		if o.pipelined != nil && o.pipelined(i) > 0 {
+			mode = fmt.Sprintf("pipelined, max_in_flight: %d", o.pipelined(i))
+		}
 		fmt.Fprintf(&submitters,
-			"  - {name: %s, chain: dev, address: %q, signer: local, mode: strict, start_from: "+
+			"  - {name: %s, chain: dev, address: %q, signer: local, mode: %s, start_from: "+
 				"chain}\n",
-			name, crypto.PubkeyToAddress(key.PublicKey).Hex())
+			name, crypto.PubkeyToAddress(key.PublicKey).Hex(), mode)
 	}
 	writeFile(t, n.config, fmt.Sprintf(`
 node: {name: %s}

@@ -211,7 +211,7 @@ func (c *chained) randomCommand(t *rapid.T, id int64, tx TxID) Command {
 }
 
 // drain runs without faults, with an operator who decides now and then, until nothing is left.
-func (c *chained) drain(t *rapid.T) {
+func (c *chained) drain(t fataler) {
 	c.pruned, c.lag = false, 0
 	clear(c.unknown)
 	id := int64(1000)
@@ -228,7 +228,7 @@ func (c *chained) drain(t *rapid.T) {
 
 // operate is an operator: fails transactions with lost nonces, exits the protection, resumes, and
 // fills by hand the unassigned nonces that the chain has lost.
-func (c *chained) operate(t *rapid.T, id *int64) {
+func (c *chained) operate(t fataler, id *int64) {
 	for range 10 {
 		c.mine(chainBlock{})
 	}
@@ -263,7 +263,7 @@ func (c *chained) operate(t *rapid.T, id *int64) {
 }
 
 // checkOutcome compares an outcome with the chain.
-func (c *chained) checkOutcome(t *rapid.T, tx Tx) {
+func (c *chained) checkOutcome(t fataler, tx Tx) {
 	ran := c.executions(slices.Concat(tx.Attempts, c.lost[tx.ID]))
 	switch {
 	case tx.Restored && tx.Reason == ReasonRestored: // the ledger cannot know

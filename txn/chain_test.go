@@ -17,6 +17,7 @@ type chained struct {
 	exits   []Action           // actions by which an operator tries to exit a protection
 	lost    map[TxID][]Attempt // attempts missing in a restored ledger
 	lag     int                // blocks that the endpoint of account reads is behind
+	first   TxID               // of the queue at the beginning
 }
 
 type chainBlock struct {

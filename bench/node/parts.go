@@ -24,6 +24,7 @@ import (
 	"github.com/fencepost/fencepost/sign"
 	_ "github.com/fencepost/fencepost/sign/ethrpc" // linked as in the product
 	_ "github.com/fencepost/fencepost/sign/service"
+	_ "github.com/fencepost/fencepost/sink"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
