@@ -3,7 +3,6 @@ package sink
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/txn"
@@ -70,11 +69,6 @@ func (w *worker) retryDue(ctx context.Context) (n int, wait *Result, err error) 
 			return 0, nil, err
 		}
 		return 0, nil, ErrChanged
-	case stop != nil:
-		// An outage counts for no transaction: it would be dead after a long one.
-		retries = slices.DeleteFunc(retries, func(r txn.SinkRetry) bool {
-			return !r.Failed && r.NextSeq == r.Next
-		})
 	}
 	return len(due), stop, w.commitRetries(ctx, retries)
 }
@@ -116,7 +110,10 @@ func (w *worker) retryEvents(ctx context.Context, events []*Event, retries []txn
 		case result.Verdict == Gone:
 			return &result, nil
 		case result.Verdict == Unavailable:
+			// An outage counts for no transaction, which would be dead after a long one. Each
+			// stays due, behind the others.
 			stop, waits[e.Tx] = &result, true
+			r.Reason = clip(result.Cause)
 		default:
 			w.failRetry(r, e, result)
 		}
