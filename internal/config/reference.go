@@ -34,7 +34,8 @@ const introduction = "" +
 	"that matches no key is an error, except the ones that Kubernetes sets for services.\n\n" +
 	"**Flags.** `--set lease.duration=20s`, `--set chains.dev.confirmations=5`, as often as\n" +
 	"needed. Flags cannot set secrets, because all users of a machine can read command lines.\n\n" +
-	"**Secrets** are never printed: the password in `database.url`, and all of `chains.*.rpc`.\n\n"
+	"**Secrets** are never printed: the password in `database.url`, and all of " +
+	"`chains.*.rpc` and\n`sinks.*.webhook.url`.\n\n"
 
 // Reference returns the text of docs/configuration.md.
 func Reference() string {
