@@ -211,7 +211,7 @@ func (s *Store) WithCommands(ctx context.Context,
 const (
 	leastRecent = 512
 	mostRecent  = 4096
-	allRecent   = 1 << 18
+	allRecent   = 1 << 16
 )
 
 // RecentFinals reads the final transactions that a reorg could reach: their block is less than
