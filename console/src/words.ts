@@ -48,10 +48,6 @@ export const protections: Record<string, Meaning> = {
 };
 
 export const waits: Record<string, Meaning> = {
-  WAITING_FOR_LOWER_NONCES: {
-    says: "It would revert, or is not affordable, while earlier transactions are in no block.",
-    todo: "Nothing: it is tried again once they are in a block.",
-  },
   CHAIN_UNAVAILABLE: {
     says: "No endpoint of the chain responds.",
     todo: "Check the endpoints. It proceeds automatically.",
