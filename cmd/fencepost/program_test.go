@@ -532,7 +532,7 @@ func TestConfigShow(t *testing.T) {
 func TestVersion_Completion(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	if out := s.good("version"); !regexp.MustCompile(`^fencepost \S+ \(go\S+\)\n$`).MatchString(
+	if out := s.good("version"); !regexp.MustCompile(`^fencepost \S+ \(commit .+, go\S+\)\n$`).MatchString(
 		out) {
 		t.Errorf("printed %s", out)
 	}
