@@ -691,6 +691,9 @@ func updateRefusals() []refusal {
 			"update_mask",
 			`"signer", which cannot be changed`,
 		),
+		bad("unknown mode", updateSub, u(func(r *pb.UpdateSubmitterRequest) {
+			r.Mode, r.UpdateMask = 9, &fieldmaskpb.FieldMask{Paths: []string{"mode"}}
+		}), "mode", "defined enum"),
 		bad("wildcard mask", updateSub,
 			u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"*"} }),
 			"update_mask", "on_failure, max_fee"),

@@ -532,8 +532,8 @@ func TestConfigShow(t *testing.T) {
 func TestVersion_Completion(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	if out := s.good("version"); !regexp.MustCompile(`^fencepost \S+ \(commit .+, go\S+\)\n$`).MatchString(
-		out) {
+	want := regexp.MustCompile(`^fencepost \S+ \(commit .+, go\S+\)\n$`)
+	if out := s.good("version"); !want.MatchString(out) {
 		t.Errorf("printed %s", out)
 	}
 	var b build

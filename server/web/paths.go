@@ -50,6 +50,7 @@ func nameIn(u *url.URL) pathName {
 		return pathName{field: "submitter", value: value}
 	case of != "tx",
 		slices.Equal(parts, []string{"tx", "batch"}),
+		slices.Equal(parts, []string{"tx", "simulate"}),
 		slices.Equal(parts, []string{"tx", "by-ids", "events"}):
 		return pathName{}
 	case value == "by-request":

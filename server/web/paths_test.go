@@ -87,8 +87,8 @@ func TestCheckURL_RepeatedParameter_OnlyLists(t *testing.T) {
 			look(m.Input(), "")
 		}
 	}
-	if lists != 5 {
-		t.Errorf("%d lists of parameters, want 5: labels and states of two methods, and tx_ids",
-			lists)
+	if lists != 6 {
+		t.Errorf("%d lists of parameters, want 6: labels and states of two methods, tx_ids, and "+
+			"conditions", lists)
 	}
 }
