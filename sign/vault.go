@@ -1,5 +1,7 @@
 package sign
 
+//lint:file-ignore SA1019 a key of secp256k1 is its number D, and nothing else can be wiped
+
 import (
 	"crypto/ecdsa"
 	"fmt"
