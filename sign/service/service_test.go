@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -122,18 +123,23 @@ func unsigned(r *signerv1.SignTransactionRequest) txn.Unsigned {
 // connections can be reset.
 type connections struct {
 	net.Listener
+	mu   sync.Mutex
 	open []net.Conn
 }
 
 func (c *connections) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.open = append(c.open, conn)
 	}
 	return conn, err
 }
 
 func (c *connections) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, conn := range c.open {
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // closes with RST
