@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/holiman/uint256"
-
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/txn"
@@ -61,21 +59,13 @@ func simulated(value txn.Wei, q txn.Quote, o txn.Outcome) *pb.SimulateTxResponse
 		}
 		return response
 	}
-	most := highestCost(q, value)
+	most := q.Cost(value)
 	response.GasLimit = q.GasLimit
 	response.FeeCap = q.Fees.Cap.Dec()
 	response.Tip = q.Fees.Tip.Dec()
 	response.L1Fee = q.L1Fee.Dec()
 	response.MaxCost = most.Dec()
 	return response
-}
-
-// highestCost is the most that a quoted draft can take from the account. A draft with an amount
-// above 256 bits is never accepted.
-func highestCost(q txn.Quote, value txn.Wei) (total txn.Wei) {
-	total.Mul(&q.Fees.Cap, uint256.NewInt(q.GasLimit))
-	total.Add(&total, &value)
-	return *total.Add(&total, &q.L1Fee)
 }
 
 func noSimulation(context.Context, txn.ChainID, txn.Draft) (txn.Quote, txn.Outcome, error) {
