@@ -119,7 +119,11 @@ clients: $(NPM) ## Build the client packages of all languages
 	npm run --silent build --workspace gen/ts
 	npm run --silent build --workspace clients/ts
 	npm run --silent check --workspace clients/ts
+	npm run --silent build --workspace examples/receivers/ts
 	@# The class path is for programs among the tests, which are run without Maven.
+	$(MAVEN) --file examples/receivers/java/pom.xml compile \
+	  org.apache.maven.plugins:maven-dependency-plugin:3.11.0:build-classpath \
+	  -Dmdep.outputFile=target/classpath
 	$(MAVEN) --file clients/java/all.xml --projects :fencepost-client --also-make test-compile \
 	  org.apache.maven.plugins:maven-dependency-plugin:3.11.0:build-classpath \
 	  -Dmdep.outputFile=target/classpath
@@ -248,7 +252,8 @@ clean: ## Remove build output, but not the tools and the data of `make run`
 	rm -rf bin {gen,clients}/java/target {gen,clients}/ts/dist e2e/screenshots
 	find server/console/dist -type f ! -name placeholder.html -delete
 
-$(NPM): package.json package-lock.json $(addsuffix /package.json,gen/ts clients/ts console)
+$(NPM): package.json package-lock.json \
+    $(addsuffix /package.json,gen/ts clients/ts console examples/receivers/ts)
 	@# No package needs to run code of its own when it is installed.
 	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 

@@ -43,16 +43,23 @@ func newMetrics(provider metric.MeterProvider, r *Runner) (*metrics, error) {
 			"is paused or disabled; 0: neither"),
 		metric.WithUnit("s"))
 	held, err7 := meter.Int64ObservableGauge("fencepost.sink.owned",
-		metric.WithDescription("1 on the node that delivers for a sink"),
+		metric.WithDescription("1 on the node that delivers for a sink, 0 on the other nodes, by "+
+			"sink"),
 		metric.WithUnit("{sink}"))
 	errs[4], errs[5] = err4, err5
 	errs[6], errs[7] = err6, err7
 	_, errs[8] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		now := r.o.Clock.Now()
+		for _, name := range r.names {
+			owned := int64(0)
+			if w := r.worker(name); w != nil && !w.lost.Load() {
+				owned = 1
+			}
+			o.ObserveInt64(held, owned, metric.WithAttributes(attribute.String("sink", name)))
+		}
 		for _, w := range r.all() {
 			of := attribute.String("sink", w.set.Name)
 			by := metric.WithAttributes(of)
-			o.ObserveInt64(held, 1, by)
 			o.ObserveInt64(events, w.behind.Load(), by)
 			lag := 0.0
 			for _, since := range []int64{w.oldest.Load(), w.stalled.Load()} {

@@ -71,15 +71,21 @@ func TestRunner_NothingDelivered_LagGrows(t *testing.T) {
 // lag reads fencepost.sink.lag of a sink; -1 before its first value.
 func (l *ledger) lag(metrics *sdkmetric.ManualReader, name string) float64 {
 	l.t.Helper()
+	return gauge[float64](l, metrics, "fencepost.sink.lag", name)
+}
+
+// gauge reads a value of a sink; -1 before its first value.
+func gauge[N int64 | float64](l *ledger, metrics *sdkmetric.ManualReader, metric, name string) N {
+	l.t.Helper()
 	var all metricdata.ResourceMetrics
 	l.must(metrics.Collect(l.ctx, &all))
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
-			gauge, is := m.Data.(metricdata.Gauge[float64])
-			if !is || m.Name != "fencepost.sink.lag" {
+			g, is := m.Data.(metricdata.Gauge[N])
+			if !is || m.Name != metric {
 				continue
 			}
-			for _, point := range gauge.DataPoints {
+			for _, point := range g.DataPoints {
 				if of, _ := point.Attributes.Value("sink"); of.AsString() == name {
 					return point.Value
 				}
@@ -87,6 +93,34 @@ func (l *ledger) lag(metrics *sdkmetric.ManualReader, name string) float64 {
 		}
 	}
 	return -1
+}
+
+// TestRunner_Owned_OnOneNode: each node reports whether it delivers, so that an alert can notice a
+// sink that no node delivers for.
+func TestRunner_Owned_OnOneNode(t *testing.T) {
+	t.Parallel()
+	l, r := newLedger(t), newReceiver(t)
+	metrics := [2]*sdkmetric.ManualReader{}
+	nodes := [2]*testNode{}
+	for i := range nodes {
+		metrics[i] = sdkmetric.NewManualReader()
+		l.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(metrics[i]))
+		nodes[i] = l.run(string(rune('a'+i)), r.settings("hook"))
+		l.await(nodes[0].Store, "hook")
+	}
+	owned := func(first, second int64) func() bool {
+		return func() bool {
+			const name = "fencepost.sink.owned"
+			return gauge[int64](l, metrics[0], name, "hook") == first &&
+				gauge[int64](l, metrics[1], name, "hook") == second
+		}
+	}
+	l.eventually("the first node delivers", owned(1, 0))
+	l.exec(`UPDATE sink_lease SET owner_node = 'other', fencing_token = fencing_token + 1,
+		expires_at = clock_timestamp() + INTERVAL '1 hour', lasts = INTERVAL '1 hour'`)
+	l.eventually("no node delivers", owned(0, 0))
+	l.exec("UPDATE sink_lease SET expires_at = clock_timestamp()")
+	l.eventually("one node delivers", func() bool { return owned(1, 0)() || owned(0, 1)() })
 }
 
 // TestRunner_OutageLongerThanRetryFor_NothingDead: an outage of the receiver counts for no parked

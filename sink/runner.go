@@ -140,7 +140,7 @@ func (r *Runner) step(ctx context.Context, ensured *bool) error {
 }
 
 func (r *Runner) renew(ctx context.Context) error {
-	workers := slices.DeleteFunc(r.all(), func(w *worker) bool { return w.lost })
+	workers := slices.DeleteFunc(r.all(), func(w *worker) bool { return w.lost.Load() })
 	if len(workers) == 0 {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (r *Runner) renew(ctx context.Context) error {
 		case err == nil, asked.Sub(w.renewed).Seconds() >
 			leaseMargin*r.o.LeaseDuration.Seconds():
 			r.log.Warn("lease of sink lost", "sink", w.set.Name)
-			w.lost = true
+			w.lost.Store(true)
 			w.cancel()
 		}
 	}

@@ -42,7 +42,7 @@ type worker struct {
 	behind       atomic.Int64 // events
 	oldest       atomic.Int64 // time of the oldest event in hand, in ns; 0: none
 	stalled      atomic.Int64 // since when nothing can be delivered, in ns; 0: it can
-	lost         bool         // the lease; used by the runner only
+	lost         atomic.Bool  // the lease
 }
 
 // Intervals of a worker.

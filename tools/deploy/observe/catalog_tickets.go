@@ -175,5 +175,18 @@ func sinkTickets() []alert {
 					"resume`.",
 			},
 		},
+		{
+			name: "SinkUnowned", lasts: "5m",
+			expr:    `max by (sink) (fencepost_sink_owned) == 0`,
+			summary: "no node delivers for sink {{ $labels.sink }}",
+			means: "Nodes have the sink in their configuration, but none has taken its lease for " +
+				"five minutes. Its events wait in the ledger; nothing is lost.",
+			steps: []string{
+				"Read the logs of the nodes for `leases of sinks could not be renewed`: the " +
+					"database may be unavailable.",
+				"`fencepost sink list` shows the owner. If it is a node that does not run or is " +
+					"frozen, end that node: its lease expires.",
+			},
+		},
 	}
 }
