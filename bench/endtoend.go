@@ -55,6 +55,9 @@ const (
 	// window is how many transactions of a submitter are not in a block yet, at any time: one in
 	// flight, and one that waits for its turn. Of a pipelined one, so many times its limit.
 	window = 2
+	// signAtOnce is max_in_flight of a slow signer. It must be above the signatures per second
+	// times the seconds of one, so that it is not what limits.
+	signAtOnce = 1024
 )
 
 // atOnce is the number of transactions of a submitter that a block can have.
@@ -179,6 +182,9 @@ func (e endToEnd) report(b *bench, seen seen, before, after state) {
 	b.add(name+"rate", "txs/s", included/took.Seconds())
 	if blocks := float64(after.blocks - before.blocks); blocks > 0 && !e.lockstep {
 		b.add(name+"ofchain", "ratio", included/blocks/float64(e.submitters*e.atOnce()))
+	}
+	if e.inFlight == 0 && !e.lockstep {
+		b.add(name+"interval", "ms", millis(took)*float64(e.submitters)/included)
 	}
 	for kind, word := range map[pb.TxEventKind]string{
 		pb.TxEventKind_TX_EVENT_KIND_SUBMITTED: "tracking",

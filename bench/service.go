@@ -92,6 +92,7 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	s.config = wire.Config{
 		Chain: url, Poll: poll, Lease: lease, Simulate: o.simulated, Mode: string(o.mode),
 		IdleAfter: o.idleAfter, SignDelay: o.signDelay,
+		SignAtOnce: signAtOnce,
 	}
 	return s, s.addNode(ctx)
 }

@@ -55,6 +55,7 @@ type actor struct {
 	used       txn.UsedNonce // by the last account read
 	nonceUse   *txn.NonceUse // for the decision of an operator
 	twinChecks int           // left; see maxTwinChecks
+	signLimit  int           // see nextSignLimit
 	conflicts  int           // in a row
 	busyAt     time.Time     // last time with anything to follow or to do
 }

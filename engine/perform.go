@@ -47,7 +47,7 @@ func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (perfor
 	case txn.Prepare:
 		change, err = a.prepare(ctx, v, s)
 	case txn.PrepareRange:
-		change, err = a.prepareRange(ctx, v, s)
+		return a.prepareRange(ctx, v, s)
 	case txn.Broadcast:
 		change, err = a.broadcast(ctx, v, s)
 	case txn.BroadcastRange:
@@ -241,15 +241,19 @@ func draftOf(v *txn.View, tx *txn.Tx) txn.Draft {
 }
 
 func (a *actor) sign(ctx context.Context, v *txn.View, s *txn.Prepare, p *txn.Preparation) {
-	p.Signed, p.SignErr = a.e.Signer.Sign(ctx, v.Submitter.Signer, txn.Unsigned{
+	p.Signed, p.SignErr = a.e.Signer.Sign(ctx, v.Submitter.Signer, unsignedOf(v, s, p.Quote))
+}
+
+func unsignedOf(v *txn.View, s *txn.Prepare, q txn.Quote) txn.Unsigned {
+	return txn.Unsigned{
 		ChainID:  v.Submitter.Chain,
 		From:     v.Submitter.Address,
 		Nonce:    s.Nonce,
 		Payload:  s.Tx.Payload,
-		Fees:     p.Quote.Fees,
-		GasLimit: p.Quote.GasLimit,
+		Fees:     q.Fees,
+		GasLimit: q.GasLimit,
 		Purpose:  s.Tx.Purpose(v, txn.Original),
-	})
+	}
 }
 
 // broadcast sends recorded bytes to the chain.

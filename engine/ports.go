@@ -79,4 +79,8 @@ type MempoolInspector interface {
 // returned something else, txn.ErrUnavailable when it could not be reached.
 type Signer interface {
 	Sign(ctx context.Context, signer string, unsigned txn.Unsigned) (txn.Signed, error)
+	// SignInOrder signs transactions of one account as Sign does, concurrently within the limits of
+	// the signer. The results are in order and end with the first that failed: signatures of the
+	// transactions behind it are dropped. It returns soon after ctx ends.
+	SignInOrder(ctx context.Context, signer string, unsigned []txn.Unsigned) []txn.SignResult
 }

@@ -6,41 +6,80 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// prepareRange quotes and signs in order, up to the first that fails. It takes nothing: unrecorded
-// bytes are dropped.
+// prepareRange quotes and signs, up to the first that fails. It takes nothing: unrecorded bytes are
+// dropped.
 func (a *actor) prepareRange(ctx context.Context, v *txn.View,
-	s txn.PrepareRange) (txn.Change, error) {
+	s txn.PrepareRange) (performed, error) {
 	if err := a.e.Gate(ctx, BeforeQuote, a.id); err != nil {
-		return txn.Change{}, err
+		return performed{}, err
 	}
 	calls, cancel := a.calls(ctx)
 	defer cancel()
+	s.Items = s.Items[:min(len(s.Items), a.signedAtOnce())]
 	drafts := make([]txn.Draft, len(s.Items))
 	for i := range s.Items {
 		drafts[i] = draftOf(v, s.Items[i].Tx)
 	}
 	quoted := a.chain.QuoteInOrder(calls, drafts)
 	if err := a.e.Gate(ctx, BeforeSign, a.id); err != nil {
-		return txn.Change{}, err
+		return performed{}, err
 	}
-	done := make([]txn.Preparation, len(quoted))
-	for i := range quoted {
-		p := &done[i]
-		p.Quote, p.Outcome = quoted[i].Quote, quoted[i].Outcome
-		if p.Outcome.Class != txn.Accepted {
-			break
-		}
-		if a.sign(calls, v, &s.Items[i], p); p.SignErr != nil {
-			a.log.Warn("signing failed", "tx_id", s.Items[i].Tx.ID.String(),
-				"signer", v.Submitter.Signer, "error", p.SignErr)
-			done = done[:i+1]
-			break
-		}
-	}
+	done, failed := a.signRange(calls, v, s.Items, quoted)
 	if ctx.Err() != nil {
-		return txn.Change{}, ctx.Err() // the lease may be gone: the results prove nothing
+		return performed{}, ctx.Err() // the lease may be gone: the results prove nothing
 	}
-	return txn.PreparedRange(v, s, done), a.e.Gate(ctx, BeforeAllocate, a.id)
+	return performed{txn.PreparedRange(v, s, done), func() {
+		a.signLimit = nextSignLimit(a.signLimit, len(done), failed)
+	}}, a.e.Gate(ctx, BeforeAllocate, a.id)
+}
+
+// signRange signs the quoted drafts. The result ends with the first that failed.
+func (a *actor) signRange(ctx context.Context, v *txn.View, items []txn.Prepare,
+	quoted []txn.Quoted) (done []txn.Preparation, failed bool) {
+	done = make([]txn.Preparation, len(quoted))
+	var requests []txn.Unsigned
+	for i := range quoted {
+		done[i].Quote, done[i].Outcome = quoted[i].Quote, quoted[i].Outcome
+		if quoted[i].Outcome.Class != txn.Accepted {
+			break
+		}
+		requests = append(requests, unsignedOf(v, &items[i], quoted[i].Quote))
+	}
+	results := a.e.Signer.SignInOrder(ctx, v.Submitter.Signer, requests)
+	for i, r := range results {
+		done[i].Signed, done[i].SignErr = r.Signed, r.Err
+		if r.Err != nil {
+			a.log.Warn("signing failed", "tx_id", items[i].Tx.ID.String(),
+				"signer", v.Submitter.Signer, "error", r.Err)
+			return done[:i+1], true
+		}
+	}
+	if len(results) < len(requests) {
+		return done[:len(results)], true
+	}
+	return done, false
+}
+
+// signedAtOnce returns how many signatures to request at once.
+func (a *actor) signedAtOnce() int {
+	if a.signLimit == 0 {
+		return txn.MaxRange
+	}
+	return a.signLimit
+}
+
+// nextSignLimit returns how many signatures to request at once next; 0: any number. Signatures
+// behind a failed one are lost, and may cost money or quota. So after a failure as many are
+// requested as succeeded in a row before it, and twice as many after each success. A signer that is
+// away gets one request.
+func nextSignLimit(limit, done int, failed bool) int {
+	switch {
+	case failed:
+		return max(1, done-1)
+	case 2*limit >= txn.MaxRange:
+		return 0
+	}
+	return 2 * limit
 }
 
 // broadcastRange sends recorded bytes to the chain, lowest nonce first.

@@ -186,32 +186,49 @@ func (e *signer) check(ctx context.Context, by Checker, a txn.Address) error {
 // Sign requests a signature and verifies the result. Errors: txn.ErrKeyMissing, txn.ErrSignerFault,
 // txn.ErrUnavailable; an invalid request has none of these.
 func (b *Book) Sign(ctx context.Context, signer string, unsigned txn.Unsigned) (txn.Signed, error) {
-	begin := wall.Now()
-	signed, err := b.sign(ctx, signer, unsigned)
-	b.metrics.record(ctx, signer, wall.Now().Sub(begin), err)
-	if err != nil {
-		return txn.Signed{}, fmt.Errorf("sign: nonce %d of %s with signer %s: %w", unsigned.Nonce,
-			unsigned.From.Hex(), signer, err)
-	}
-	return signed, nil
+	return b.start(ctx, signer, unsigned)()
 }
 
-func (b *Book) sign(ctx context.Context, signer string, unsigned txn.Unsigned) (txn.Signed, error) {
+// start waits for the limits of the signer, and returns the rest of the signature, which must be
+// called.
+func (b *Book) start(ctx context.Context, signer string,
+	unsigned txn.Unsigned) func() (txn.Signed, error) {
+	begin := wall.Now()
+	ended := func(signed txn.Signed, err error) (txn.Signed, error) {
+		if !errors.Is(context.Cause(ctx), errLowerFailed) {
+			b.metrics.record(ctx, signer, wall.Now().Sub(begin), err)
+		}
+		if err != nil {
+			return txn.Signed{}, fmt.Errorf("sign: nonce %d of %s with signer %s: %w",
+				unsigned.Nonce, unsigned.From.Hex(), signer, err)
+		}
+		return signed, nil
+	}
+	refused := func(err error) func() (txn.Signed, error) {
+		return func() (txn.Signed, error) { return ended(txn.Signed{}, err) }
+	}
 	if err := complete(unsigned); err != nil {
-		return txn.Signed{}, err
+		return refused(err)
 	}
 	e, err := b.entry(signer)
 	if err != nil {
-		return txn.Signed{}, err
+		return refused(err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, e.Timeout,
+	limited, cancel := context.WithTimeoutCause(ctx, e.Timeout,
 		fmt.Errorf("no signature within %s (the signer's timeout)", e.Timeout))
-	defer cancel()
-	leave, err := e.gate.enter(ctx)
+	leave, err := e.gate.enter(limited)
 	if err != nil {
-		return txn.Signed{}, classed(err)
+		cancel()
+		return refused(classed(err))
 	}
-	defer leave()
+	return func() (txn.Signed, error) {
+		defer cancel()
+		defer leave()
+		return ended(e.sign(limited, unsigned))
+	}
+}
+
+func (e *signer) sign(ctx context.Context, unsigned txn.Unsigned) (txn.Signed, error) {
 	raw, err := e.Holder.Sign(ctx, unsigned)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, txn.ErrKeyMissing) {

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"fmt"
+	"sync"
 
 	"github.com/fencepost/fencepost/chain"
 	"github.com/fencepost/fencepost/chain/chaintest"
@@ -202,7 +204,10 @@ type signerPort struct {
 
 func (p signerPort) Sign(ctx context.Context, signer string,
 	unsigned txn.Unsigned) (txn.Signed, error) {
-	it := &item{node: p.n, kind: "sign", of: p.n.w.submitterAt(unsigned.From)}
+	it := &item{
+		node: p.n, kind: "sign", label: fmt.Sprint(unsigned.Nonce),
+		of: p.n.w.submitterAt(unsigned.From),
+	}
 	it.run = func() {
 		v := p.n.w.pass(it, "sign")
 		if v.err == nil && p.n.noSigner > p.n.w.now() {
@@ -218,4 +223,23 @@ func (p signerPort) Sign(ctx context.Context, signer string,
 		p.n.w.signed(signed.Hash, p.n.w.submitterAt(unsigned.From))
 	}
 	return signed, err
+}
+
+// SignInOrder lets the scheduler interleave the signatures.
+func (p signerPort) SignInOrder(ctx context.Context, signer string,
+	unsigned []txn.Unsigned) []txn.SignResult {
+	results := make([]txn.SignResult, len(unsigned))
+	var pending sync.WaitGroup
+	for i := range unsigned {
+		pending.Go(func() {
+			results[i].Signed, results[i].Err = p.Sign(ctx, signer, unsigned[i])
+		})
+	}
+	pending.Wait()
+	for i, r := range results {
+		if r.Err != nil {
+			return results[:i+1]
+		}
+	}
+	return results
 }

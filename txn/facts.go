@@ -236,6 +236,12 @@ type Signed struct {
 	Raw  []byte
 }
 
+// SignResult is the result of one of several signatures.
+type SignResult struct {
+	Signed Signed
+	Err    error // see ErrKeyMissing, ErrSignerFault and ErrUnavailable
+}
+
 // Inclusion is the tracker's knowledge of one hash under its current view of the canonical chain.
 type Inclusion struct {
 	Known bool // false: not looked up yet, or the look-up failed

@@ -55,11 +55,11 @@ func (n *node) openKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	holder := sign.Holder(keys)
+	entry := sign.Entry{Name: n.cfg.Signer, Holder: keys}
 	if n.cfg.SignDelay > 0 {
-		holder = distant{keys, n.cfg.SignDelay}
+		entry.Holder, entry.MaxInFlight = distant{keys, n.cfg.SignDelay}, n.cfg.SignAtOnce
 	}
-	n.book, err = sign.NewBook(sign.Entry{Name: n.cfg.Signer, Holder: holder})
+	n.book, err = sign.NewBook(entry)
 	return err
 }
 

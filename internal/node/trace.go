@@ -107,3 +107,19 @@ func (s tracedSigner) Sign(outer context.Context, signer string,
 	span.End()
 	return signed, err
 }
+
+// SignInOrder adds one span for all signatures.
+func (s tracedSigner) SignInOrder(outer context.Context, signer string,
+	unsigned []txn.Unsigned) []txn.SignResult {
+	ctx, span := child(outer, s.tracer, "fencepost.sign")
+	results := s.Signer.SignInOrder(ctx, signer, unsigned)
+	if ctx == outer {
+		return results
+	}
+	span.SetAttributes(attribute.String("fencepost.signer", signer))
+	if n := len(results); n > 0 && results[n-1].Err != nil {
+		span.SetStatus(codes.Error, "not signed")
+	}
+	span.End()
+	return results
+}

@@ -13,6 +13,7 @@ type Config struct {
 	Keys          string // the folder of its key files
 	PasswordFile  string
 	SignDelay     time.Duration // of each signature, as of a remote signer
+	SignAtOnce    int           // max_in_flight of such a signer
 	Confirmations uint64
 	Poll          time.Duration
 	Lease         time.Duration
