@@ -91,7 +91,8 @@ configuration. Change a rule where your traffic differs, such as how long your c
 
 // plain replaces the labels in a summary by words.
 var plain = strings.NewReplacer("chain {{ $labels.chain }}", "a chain",
-	"endpoint {{ $labels.endpoint }}", "an endpoint", "sink {{ $labels.sink }}", "a sink")
+	"endpoint {{ $labels.endpoint }}", "an endpoint", "sink {{ $labels.sink }}", "a sink",
+	"signer {{ $labels.signer }}", "a signer")
 
 // runbooks is the page with a section for each alert.
 func runbooks() []byte {

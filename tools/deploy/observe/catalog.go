@@ -1,8 +1,12 @@
 package main
 
+import "slices"
+
 // alerts lists all alerts, pages first. An expression that compares with the past needs a day of
 // history; before that its second half is absent and the alert stays silent.
-func alerts() []alert { return append(pages(), tickets()...) }
+func alerts() []alert {
+	return slices.Concat(pages(), signerPages(), tickets(), signerTickets())
+}
 
 func pages() []alert {
 	return []alert{

@@ -22,6 +22,15 @@ func level(name, at, high, low string) example {
 
 func examples() map[string]example {
 	chain := map[string]string{"chain": "main"}
+	signer := map[string]string{"signer": "hsm"}
+	// of 100 signatures in a minute
+	signTimes := func(quick string) []series {
+		return []series{
+			{`fencepost_sign_seconds_bucket{signer="hsm", le="1"}`, quick},
+			{`fencepost_sign_seconds_bucket{signer="hsm", le="5"}`, "0+100x60"},
+			{`fencepost_sign_seconds_bucket{signer="hsm", le="+Inf"}`, "0+100x60"},
+		}
+	}
 	surge := func(name, at string) example {
 		return example{at, nil,
 			one(name, "0+0.1x200 20+200x12"), // quiet for a day, then a surge
@@ -47,6 +56,15 @@ func examples() map[string]example {
 				{`fencepost_sink_owned{sink="hook",instance="b"}`, "0+0x60"}},
 			[]series{{`fencepost_sink_owned{sink="hook",instance="a"}`, "0+0x60"},
 				{`fencepost_sink_owned{sink="hook",instance="b"}`, "1+0x60"}}},
+		"SignerFault": {"12m", signer,
+			one(`fencepost_sign_total{signer="hsm", result="fault"}`, "0+1x60"),
+			one(`fencepost_sign_total{signer="hsm", result="unavailable"}`, "0+1x60")},
+		"SignerFailing": {"25m", signer,
+			[]series{{`fencepost_sign_total{signer="hsm", result="ok"}`, "0+60x60"},
+				{`fencepost_sign_total{signer="hsm", result="unavailable"}`, "0+10x60"}},
+			[]series{{`fencepost_sign_total{signer="hsm", result="ok"}`, "0+60x60"},
+				{`fencepost_sign_total{signer="hsm", result="unavailable"}`, "0+5x60"}}},
+		"SignerSlow":   {"25m", signer, signTimes("0+0x60"), signTimes("0+100x60")},
 		"TxStuck":      level(`fencepost_tx_stuck`, "12m", "1", "0"),
 		"QueueBlocked": level(`fencepost_queue_oldest_age_seconds`, "2m", "901", "899"),
 		"CallsRefused": counted(`fencepost_refusals_total{reason="NODE_BUSY"}`, "25m",

@@ -47,6 +47,16 @@ func rows() []row {
 			{"Receipt reads", "", "reqps", 0, rates("fencepost_receipt_check_total", "result")},
 			{"Account reads", "", "reqps", 0, rates("fencepost_account_read_total", "result")},
 		}},
+		{"Signers", []panel{
+			{"Signatures", "", "reqps", 0, []query{{"{{signer}}",
+				`sum by (signer) (rate(fencepost_sign_total[$__rate_interval]))`}}},
+			{"Failed signatures", "Their transactions wait.", "reqps", 0,
+				[]query{{"{{signer}} {{result}}", `sum by (signer, result) ` +
+					`(rate(fencepost_sign_total{result!="ok"}[$__rate_interval]))`}}},
+			{"Time of a signature", "99 of 100, with the waits for limits.", "s", 0,
+				[]query{{"{{signer}}", `histogram_quantile(0.99, sum by (signer, le) ` +
+					`(rate(fencepost_sign_seconds_bucket[$__rate_interval])))`}}},
+		}},
 		{"Leases and ledger", []panel{
 			{"Live nodes", "", "short", 0, []query{{"nodes", `min(fencepost_nodes)`}}},
 			{"Owned accounts", "By node.", "short", 0, []query{{"{{instance}}",
