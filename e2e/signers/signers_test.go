@@ -5,8 +5,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"github.com/fencepost/fencepost/sign"
 	"github.com/fencepost/fencepost/sign/awskms"
 	"github.com/fencepost/fencepost/sign/endpoint"
@@ -36,12 +34,7 @@ func TestClef(t *testing.T) {
 
 // It sets variables of the process, so it does not run in parallel.
 func TestLocalKMS(t *testing.T) {
-	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.DevNull,
-	} {
-		t.Setenv(name, value)
-	}
+	setCredentials(t)
 	p, keys, err := peers.LocalKMS(t.Context(), t.TempDir(), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -51,10 +44,19 @@ func TestLocalKMS(t *testing.T) {
 		Digests: true,
 		Account: keys[0].Address,
 		Open: func(t *testing.T, _ *signtest.Script) sign.Holder {
-			return kms(t, p.URL, signtest.List(t, true, keys[0].Address.Hex()+" "+keys[0].ID+
-				"\n"+signtest.Address(signtest.Key("absent")).Hex()+" "+uuid.NewString()+"\n"))
+			return kms(t, p.URL, listOf(t, keys[0]))
 		},
 	})
+}
+
+func setCredentials(t *testing.T) {
+	t.Helper()
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": os.DevNull,
+	} {
+		t.Setenv(name, value)
+	}
 }
 
 func kms(t *testing.T, url string, keys *sign.KeyList) sign.Holder {

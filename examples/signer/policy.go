@@ -21,6 +21,7 @@ import (
 // policy decides which transactions are signed.
 type policy struct {
 	recipients []common.Address
+	deploy     bool
 	perDay     uint256.Int // wei
 
 	mu    sync.Mutex
@@ -38,6 +39,7 @@ func slot(r *signerv1.SignTransactionRequest) string {
 // policyFile is a policy as JSON: {"recipients": ["0x..."], "wei_per_day": "1000000"}.
 type policyFile struct {
 	Recipients []common.Address `json:"recipients"`
+	Deploy     bool             `json:"deploy"` // transactions that create a contract are allowed
 	WeiPerDay  string           `json:"wei_per_day"`
 }
 
@@ -55,7 +57,7 @@ func openPolicy(file, logFile string) (*policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: wei_per_day: %w", file, err)
 	}
-	allowed := &policy{recipients: p.Recipients, perDay: *limit,
+	allowed := &policy{recipients: p.Recipients, deploy: p.Deploy, perDay: *limit,
 		spent: map[string]uint256.Int{}, slots: map[string]uint256.Int{}}
 	if err := allowed.recall(logFile); err != nil {
 		return nil, err
@@ -100,6 +102,13 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
+func (p *policy) allowed(to string) bool {
+	if to == "" {
+		return p.deploy
+	}
+	return slices.Contains(p.recipients, common.HexToAddress(to))
+}
+
 // allow decides on a request. It counts by slot and not by tx_id, which would have to be believed:
 // a replacement counts only as far as its value is higher. Fees do not count. A cancel transaction
 // sends nothing, so it is always allowed.
@@ -108,7 +117,7 @@ func (p *policy) allow(r *signerv1.SignTransactionRequest, now time.Time) error 
 		r.GetValue() == "0" && len(r.GetData()) == 0 {
 		return nil
 	}
-	if !slices.Contains(p.recipients, common.HexToAddress(r.GetTo())) || r.GetTo() == "" {
+	if !p.allowed(r.GetTo()) {
 		return refusal("the recipient is not allowed")
 	}
 	value, err := uint256.FromDecimal(r.GetValue())

@@ -84,6 +84,40 @@ func (s *Script) Fault() Fault {
 	return s.fault
 }
 
+// OtherKey reports whether the peer signs with another key than requested.
+func (s *Script) OtherKey() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.key.Equal(Key("account"))
+}
+
+// OtherPublic reports whether the peer reports the public key of another key.
+func (s *Script) OtherPublic() bool { return !s.Public().Equal(&Key("account").PublicKey) }
+
+// Encode returns a signature as the peer encodes it.
+func (s *Script) Encode(r, second *big.Int) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.encode(r, second)
+}
+
+func (s *Script) encode(r, second *big.Int) []byte {
+	if s.der == nil {
+		return marshal(r, second)
+	}
+	return s.der(r, second)
+}
+
+// Edit returns the transaction that the peer signs in place of the requested one.
+func (s *Script) Edit(u txn.Unsigned) txn.Unsigned {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.edit != nil {
+		s.edit(&u)
+	}
+	return u
+}
+
 // Hang blocks as a peer without a reply does: until the request or the test ends.
 func (s *Script) Hang(ctx context.Context) {
 	select {
@@ -110,11 +144,8 @@ func (s *Script) DER(digest []byte) []byte {
 	if err != nil {
 		panic(err) // the digest has the wrong length
 	}
-	encode := s.der
-	if encode == nil {
-		encode = marshal
-	}
-	return encode(new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:64]))
+	return s.encode(new(big.Int).SetBytes(signature[:32]),
+		new(big.Int).SetBytes(signature[32:64]))
 }
 
 // Raw returns the peer's signature of a digest as R and S, 32 bytes each. A signature that DER can

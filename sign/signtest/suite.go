@@ -23,7 +23,8 @@ import (
 // Subject is the holder under test.
 type Subject struct {
 	// Open returns a holder of the key of the account that the suite uses, and the account of Key
-	// "absent", which the peer does not have. A nil script: the peer is a real one.
+	// "absent", which the peer does not have. The peer behaves as the script, or a proxy before a
+	// real peer does.
 	Open func(t *testing.T, s *Script) sign.Holder
 	// Digests: the peer signs digests; otherwise transactions.
 	Digests bool
@@ -41,7 +42,7 @@ const (
 	chainID = 31337
 )
 
-// Run runs the suite. The peer of a subject with a script misbehaves in every way.
+// Run runs the suite. The peer misbehaves in every way, or a proxy before a real one.
 func Run(t *testing.T, s Subject) {
 	t.Run("signs", func(t *testing.T) { signs(t, s) })
 	t.Run("unknown key", func(t *testing.T) { unknown(t, s) })
@@ -55,7 +56,7 @@ func Run(t *testing.T, s Subject) {
 	}
 }
 
-// RunReal runs the part of the suite that a real peer can pass.
+// RunReal runs the part of the suite that a real peer can pass alone.
 func RunReal(t *testing.T, s Subject) {
 	t.Run("signs", func(t *testing.T) { signs(t, s) })
 	t.Run("unknown key", func(t *testing.T) { unknown(t, s) })
@@ -97,10 +98,7 @@ func signs(t *testing.T, s Subject) {
 		} else if script != nil {
 			script.reset()
 		}
-		u := Request(random)
-		if s.Account != (txn.Address{}) {
-			u.From = s.Account
-		}
+		u := s.request(random)
 		signed, err := b.Sign(t.Context(), "it", u)
 		if err != nil {
 			t.Fatalf("transaction %d (%+v): %v", i, u, err)
@@ -146,12 +144,12 @@ func wrongResults(t *testing.T, s Subject) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for name, change := range cases {
 		script.set(change)
-		_, err := b.Sign(t.Context(), "it", Request(random))
+		_, err := b.Sign(t.Context(), "it", s.request(random))
 		if !errors.Is(err, txn.ErrSignerFault) {
 			t.Errorf("%s: %v", name, err)
 		}
 		script.reset()
-		if _, err := b.Sign(t.Context(), "it", Request(random)); err != nil {
+		if _, err := b.Sign(t.Context(), "it", s.request(random)); err != nil {
 			t.Errorf("after %s: %v", name, err)
 		}
 	}
@@ -220,7 +218,7 @@ func edits() map[string]func(*txn.Unsigned) {
 // faults checks that a peer that fails is unavailable, in time, and works again later.
 func faults(t *testing.T, s Subject) {
 	b, script := open(t, s)
-	u := Request(rand.New(rand.NewPCG(7, 8)))
+	u := s.request(rand.New(rand.NewPCG(7, 8)))
 	for name, fault := range map[string]Fault{
 		"throttled": Throttled, "reset": Reset, "broken": Broken, "denied": Denied,
 	} {
@@ -261,13 +259,13 @@ func publicKeys(t *testing.T, s Subject) {
 	script.set(func(s *Script) { s.public = &Key("other").PublicKey })
 	h := s.Open(t, script)
 	check := func() error {
-		return h.(sign.Checker).Check(t.Context(), Address(Key("account")))
+		return h.(sign.Checker).Check(t.Context(), s.account())
 	}
 	b := book(t, h, timeout)
 	if err := check(); !errors.Is(err, sign.ErrWrongKey) {
 		t.Errorf("check of a key with another address: %v", err)
 	}
-	u := Request(rand.New(rand.NewPCG(9, 10)))
+	u := s.request(rand.New(rand.NewPCG(9, 10)))
 	if _, err := b.Sign(t.Context(), "it", u); !errors.Is(err, txn.ErrSignerFault) {
 		t.Errorf("signature with such a key: %v", err)
 	}
@@ -279,6 +277,19 @@ func publicKeys(t *testing.T, s Subject) {
 	if _, err := b.Sign(t.Context(), "it", u); err != nil {
 		t.Errorf("after the key was replaced: %v", err)
 	}
+}
+
+func (s Subject) account() txn.Address {
+	if s.Account != (txn.Address{}) {
+		return s.Account
+	}
+	return Address(Key("account"))
+}
+
+func (s Subject) request(random *rand.Rand) txn.Unsigned {
+	u := Request(random)
+	u.From = s.account()
+	return u
 }
 
 // Request returns a transaction of the account that the suite uses, of any shape.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,7 +18,32 @@ import (
 	"github.com/google/uuid"
 )
 
-const clefPassword = "a password for tests"
+const keyPassword = "a password for tests"
+
+// KeyFolder is a folder of key files.
+type KeyFolder struct{ Dir, PasswordFile string }
+
+// Keys writes key files into a folder, and their password beside it.
+func Keys(dir string, keys ...*ecdsa.PrivateKey) (KeyFolder, error) {
+	f := KeyFolder{dir, dir + ".password"}
+	if err := errors.Join(os.MkdirAll(dir, 0o700),
+		os.WriteFile(f.PasswordFile, []byte(keyPassword+"\n"), 0o600)); err != nil {
+		return f, err
+	}
+	for _, key := range keys {
+		address := crypto.PubkeyToAddress(key.PublicKey)
+		content, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: address,
+			PrivateKey: key}, keyPassword, 2, 1)
+		if err != nil {
+			return f, err
+		}
+		file := filepath.Join(dir, fmt.Sprintf("UTC--%x", address[:]))
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
 
 // Clef starts clef with keys, for one chain. It approves every request: this process is its user
 // interface.
@@ -27,29 +53,19 @@ func Clef(ctx context.Context, dir string, chainID uint64,
 	if err != nil {
 		return nil, err
 	}
-	store, config := filepath.Join(dir, "keys"), filepath.Join(dir, "config")
-	for _, folder := range []string{store, config} {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return nil, err
-		}
+	config := filepath.Join(dir, "config")
+	if err := os.MkdirAll(config, 0o700); err != nil {
+		return nil, err
 	}
-	for _, key := range keys {
-		address := crypto.PubkeyToAddress(key.PublicKey)
-		content, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: address,
-			PrivateKey: key}, clefPassword, 2, 1)
-		if err != nil {
-			return nil, err
-		}
-		file := filepath.Join(store, fmt.Sprintf("UTC--%x", address[:]))
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			return nil, err
-		}
+	folder, err := Keys(filepath.Join(dir, "keys"), keys...)
+	if err != nil {
+		return nil, err
 	}
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	command := exec.Command(program, "--suppress-bootwarn", "--advanced", "--keystore", store,
+	command := exec.Command(program, "--suppress-bootwarn", "--advanced", "--keystore", folder.Dir,
 		"--configdir", config, "--chainid", strconv.FormatUint(chainID, 10), "--nousb",
 		"--lightkdf", "--auditlog", "", "--ipcdisable", "--http", "--http.port", port,
 		"--stdio-ui")
@@ -62,7 +78,7 @@ func Clef(ctx context.Context, dir string, chainID uint64,
 		return nil, err
 	}
 	go approve(output, input)
-	return run(ctx, command, port)
+	return Run(ctx, command, port)
 }
 
 // approve answers the questions of clef until it ends.
@@ -81,7 +97,7 @@ func approve(questions io.Reader, answers io.Writer) {
 		var result any = map[string]any{"approved": true}
 		switch q.Method {
 		case "ui_onInputRequired":
-			result = map[string]any{"text": clefPassword}
+			result = map[string]any{"text": keyPassword}
 		case "ui_approveTx":
 			var request struct {
 				Transaction json.RawMessage `json:"transaction"`

@@ -141,7 +141,7 @@ func LocalKMS(ctx context.Context, dir string, count int) (*Peer, []KMSKey, erro
 	command := exec.Command(program)
 	command.Env = append(os.Environ(), "PORT="+port, "KMS_DATA_PATH="+data,
 		"KMS_SEED_PATH="+os.DevNull)
-	p, err := run(ctx, command, port)
+	p, err := Run(ctx, command, port)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -213,8 +213,8 @@ func kmsCall(ctx context.Context, url, operation string, input, output any) erro
 	return json.NewDecoder(response.Body).Decode(output)
 }
 
-// run starts a program and waits until it accepts connections.
-func run(ctx context.Context, command *exec.Cmd, port string) (*Peer, error) {
+// Run starts a program and waits until it accepts connections on a port of this machine.
+func Run(ctx context.Context, command *exec.Cmd, port string) (*Peer, error) {
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
