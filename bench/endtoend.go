@@ -55,8 +55,8 @@ const (
 	// window is how many transactions of a submitter are not in a block yet, at any time: one in
 	// flight, and one that waits for its turn. Of a pipelined one, so many times its limit.
 	window = 2
-	// signAtOnce is max_in_flight of a slow signer. It must be above the signatures per second
-	// times the seconds of one, so that it is not what limits.
+	// signAtOnce is max_in_flight of a slow signer: well above the signatures per second times the
+	// seconds of one, so that it does not limit the rate.
 	signAtOnce = 1024
 )
 

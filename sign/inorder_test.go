@@ -128,8 +128,8 @@ func TestBook_SignInOrder_Limits(t *testing.T) {
 	}
 }
 
-// TestBook_SignInOrder_Failure_Ends: what is behind a failure is neither waited for nor returned,
-// and everything before it is, in order, whenever it comes.
+// TestBook_SignInOrder_Failure_Ends: signatures behind a failure are neither awaited nor returned.
+// All before it are, in order.
 func TestBook_SignInOrder_Failure_Ends(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

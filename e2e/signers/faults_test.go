@@ -69,7 +69,7 @@ func failRPC(w http.ResponseWriter, fault signtest.Fault) {
 	}
 }
 
-// editCall makes a call request what the script wants to be signed, of the clef of its chain.
+// editCall makes a call request the transaction of the script, from the clef of its chain.
 func editCall(s *signtest.Script, body []byte, urls map[txn.ChainID]string) (string, []byte) {
 	chain := txn.ChainID(31337)
 	body = editJSON(body, func(call map[string]any) {
@@ -95,8 +95,9 @@ func readArguments(a map[string]any) (u txn.Unsigned) {
 		}
 		return n
 	}
-	chain, nonce, gas := number("chainId"), number("nonce"), number("gas")
+	chain, nonce := number("chainId"), number("nonce")
 	u.ChainID, u.Nonce = txn.ChainID(chain.Uint64()), txn.Nonce(nonce.Uint64())
+	gas := number("gas")
 	u.GasLimit = gas.Uint64()
 	u.From = common.HexToAddress(a["from"].(string))
 	if to, ok := a["to"].(string); ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/fencepost/fencepost/sign/signtest"
 )
 
-// proxy is between a holder and a real signer, and behaves as a script: it fails, or changes what
-// it forwards.
+// proxy is between a holder and a real signer, and behaves as a script: it fails, or changes
+// requests and replies.
 type proxy struct {
 	script *signtest.Script
 	// fail writes the protocol's error for a fault.

@@ -123,7 +123,7 @@ type serviceProxy struct {
 	listener *connections
 }
 
-// SignTransaction forwards what the script wants to be signed.
+// SignTransaction forwards the transaction of the script.
 func (p *serviceProxy) SignTransaction(ctx context.Context,
 	r *signerv1.SignTransactionRequest) (*signerv1.SignTransactionResponse, error) {
 	switch p.script.Fault() {
@@ -165,15 +165,17 @@ func (p *serviceProxy) edit(r *signerv1.SignTransactionRequest) {
 	if p.script.OtherKey() {
 		r.From = signtest.Address(signtest.Key("other")).Hex()
 	}
-	r.ChainId, r.Nonce, r.GasLimit = uint64(u.ChainID), uint64(u.Nonce), u.GasLimit
+	r.ChainId, r.Nonce = uint64(u.ChainID), uint64(u.Nonce)
+	r.GasLimit = u.GasLimit
 	r.Data, r.Value = u.Payload.Data, u.Payload.Value.Dec()
 	if r.To = ""; u.Payload.To != nil {
 		r.To = u.Payload.To.Hex()
 	}
-	r.GasPrice, r.MaxFeePerGas, r.MaxPriorityFeePerGas = "", "", ""
 	if u.Fees.Legacy {
 		r.GasPrice = u.Fees.Cap.Dec()
+		r.MaxFeePerGas, r.MaxPriorityFeePerGas = "", ""
 	} else {
+		r.GasPrice = ""
 		r.MaxFeePerGas, r.MaxPriorityFeePerGas = u.Fees.Cap.Dec(), u.Fees.Tip.Dec()
 	}
 }
