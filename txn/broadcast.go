@@ -97,7 +97,7 @@ func Sent(v *View, b Broadcast, answer Outcome) Change {
 }
 
 func sentOne(v *View, b Broadcast, answer Outcome) Change {
-	answer = b.credible(answer)
+	answer = b.credible(v, answer)
 	if blockedOutcomes[answer.Class] && v.blocked(b.Tx) {
 		return sentBlocked(v, &b, answer)
 	}
@@ -123,8 +123,8 @@ func sentOne(v *View, b Broadcast, answer Outcome) Change {
 		next.SubmitAttempts-- // it could not be included, however often it is broadcast
 	}
 	switch {
-	// no node can have any attempt: a cancel uses the nonce up (H13)
-	case answer.Class == Invalid && tx.Pooled == 0 && b.Attempt.Kind != Cancel:
+	// no node has any attempt: a cancel uses the nonce up (H13)
+	case answer.Class == Invalid && v.unlikelyPooled(tx) && b.Attempt.Kind != Cancel:
 		next, delay = rejected(tx, next, answer), v.Policy.ResubmitInterval
 		if tx.Rejected == "" && v.Cursor.Protected == nil {
 			delay = 0 // the cancel is signed next
@@ -203,16 +203,33 @@ func (v *View) replacesRefused(tx *Tx, next Status, sent *Attempt) bool {
 // credible downgrades an invalid response if a pool may have the bytes: one node cannot speak for
 // all, and the transaction may still be included. A node that refuses the type of a legacy
 // transaction accepts none.
-func (b *Broadcast) credible(answer Outcome) Outcome {
+func (b *Broadcast) credible(v *View, answer Outcome) Outcome {
 	if answer.Class == TypeNotSupported && b.Attempt.Fees.Legacy {
 		answer.Class = Invalid
 	}
-	if answer.Class == Invalid && b.Attempt.No <= b.Tx.Pooled {
+	if answer.Class == Invalid && !v.unlikelyPooled(b.Tx) && b.Attempt.No <= b.Tx.Pooled {
 		answer.Class = Ambiguous
 		answer.Detail = strings.TrimSuffix(
 			"one node considers it invalid, but another may have it: "+answer.Detail, ": ")
 	}
 	return answer
+}
+
+// maxUncertain is how many broadcasts may find no node that accepts a transaction before an invalid
+// response to one that blocks higher nonces is believed, although the response to an earlier
+// broadcast is unknown.
+const maxUncertain = 8
+
+// unlikelyPooled reports whether no pool has an attempt, as far as the responses tell. If one has,
+// the cancel competes with it, and the receipt decides.
+func (v *View) unlikelyPooled(tx *Tx) bool {
+	return tx.Pooled == 0 ||
+		tx.Accepted == 0 && tx.SubmitAttempts >= maxUncertain && v.blocksOthers(tx)
+}
+
+// blocksOthers reports whether a higher nonce is in flight.
+func (v *View) blocksOthers(tx *Tx) bool {
+	return *v.Open[len(v.Open)-1].Nonce > *tx.Nonce
 }
 
 // afterOutcome returns the status with the information of a response, regardless of the next step.

@@ -232,6 +232,51 @@ func TestRange_InvalidInTheMiddle_FilledAtOnce(t *testing.T) {
 	}
 }
 
+// TestRange_InvalidAfterLostReply_Filled: no node has ever accepted it, and it blocks the others.
+func TestRange_InvalidAfterLostReply_Filled(t *testing.T) {
+	t.Parallel()
+	p := policy
+	p.ResubmitMax = 100
+	w := newWorld(2, p)
+	w.limit(2)
+	w.apply(t, SentRange(&w.view, until[BroadcastRange](t, w),
+		[]Outcome{{Class: Ambiguous}, {Class: Accepted}}))
+	invalid := 0
+	for range 100 {
+		step := w.afterRead(t)
+		if s, ok := step.(*Replace); ok {
+			if s.Kind != Cancel || *s.Tx.Nonce != 0 {
+				t.Fatalf("%+v", s)
+			}
+			break
+		}
+		answers := map[Nonce]Class{0: Invalid, 1: AlreadyKnown}
+		switch s := step.(type) {
+		case Broadcast:
+			w.do(t, s, Outcome{Class: answers[*s.Tx.Nonce]}, accepted)
+			if *s.Tx.Nonce == 0 {
+				invalid++
+			}
+		case BroadcastRange:
+			invalid++
+			w.apply(t, SentRange(&w.view, s, []Outcome{{Class: Invalid}, {Class: AlreadyKnown}}))
+		case Rest:
+			w.view.Now = w.view.Now.Add(p.ResubmitInterval)
+		default:
+			w.do(t, step, Outcome{}, accepted)
+		}
+	}
+	if invalid != maxUncertain-1 { // the first response was lost
+		t.Fatalf("%d times invalid before the cancel, want %d", invalid, maxUncertain-1)
+	}
+	w.finishAll(t)
+	for _, tx := range w.final {
+		if want := map[Nonce]State{0: Failed, 1: Confirmed}[*tx.Nonce]; tx.State != want {
+			t.Errorf("nonce %d: %+v", *tx.Nonce, tx.Status)
+		}
+	}
+}
+
 func TestRange_Bump_LowestWithinBudget(t *testing.T) {
 	t.Parallel()
 	p := policy
