@@ -406,6 +406,7 @@ func (a *actor) view() *txn.View {
 		Trial:      a.trial,
 		Lost:       a.missing,
 		Twin:       a.twinChecks > 0,
+		Refuse:     a.e.Refuse,
 	}
 	a.dropSettled(v)
 	v.Audited, v.NotExecuted = a.audited, a.ended

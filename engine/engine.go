@@ -83,6 +83,9 @@ type Options struct {
 	Stuck        StuckPolicy
 	StuckTimeout time.Duration // for one decision; 5 s, at most ProgressTimeout/2
 
+	// Refuse returns why a queued transaction must not be signed. Nil: none is refused.
+	Refuse func(*txn.Tx) txn.Refusal
+
 	Clock  clock.Clock
 	Logger *slog.Logger
 	Meter  metric.Meter

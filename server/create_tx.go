@@ -20,6 +20,7 @@ func (s *txService) CreateTx(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
+	s.applyPolicy(ctx, &intent)
 	info, created, err := s.store.CreateTx(ctx, intent)
 	if err != nil {
 		return nil, s.createError(ctx, r, intent.Submitter, err)
@@ -38,6 +39,12 @@ func (s *txService) createError(ctx context.Context, r *pb.CreateTxRequest,
 		return status.InvalidField("terms.not_after",
 			"is in the past, nothing was queued; "+
 				"set a later time and keep the request_id")
+	}
+	if denied, ok := errors.AsType[*store.PolicyError](err); ok {
+		caller := auth.RightsOf(ctx).Caller()
+		s.metrics.deny(caller, denied.Rule, enforced)
+		return status.AboutRequest(r.GetSubmitter(), r.GetRequestId(),
+			status.PolicyDenied(caller, denied))
 	}
 	var full *store.QueueFullError
 	if errors.As(err, &full) {

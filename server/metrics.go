@@ -21,6 +21,7 @@ type metrics struct {
 	creates  metric.Int64Counter
 	refusals metric.Int64Counter
 	limited  metric.Int64Counter
+	denials  metric.Int64Counter
 
 	connectionsRefused, handshakesFailed, unauthenticated metric.Int64Counter
 }
@@ -64,13 +65,19 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 		metric.WithDescription("Calls rejected because their credentials are missing or unknown"),
 		metric.WithUnit("{call}"),
 	)
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+	denials, err7 := meter.Int64Counter(
+		"fencepost.policy.denials",
+		metric.WithDescription("Transactions that violate the policy of their caller, by caller, "+
+			"rule and mode (enforced; dry_run: accepted nevertheless)"),
+		metric.WithUnit("{transaction}"),
+	)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
 		return nil, err
 	}
 	m := &metrics{
 		meter: meter, creates: creates, refusals: refusals, limited: limited,
 		connectionsRefused: connections, handshakesFailed: handshakes,
-		unauthenticated: unauthenticated,
+		unauthenticated: unauthenticated, denials: denials,
 	}
 	handshakes.Add(context.Background(), 0)
 	unauthenticated.Add(context.Background(), 0)

@@ -317,7 +317,7 @@ func (s *Server) makeServices(o Options) {
 	}
 	s.txs = &txService{
 		store: s.store, resolver: r, commands: commands, feed: s.feed, access: s.access,
-		metrics: s.metrics, check: s.validator.Check, payloadBytes: s.limits.PayloadBytes,
+		metrics: s.metrics, log: s.log, check: s.validator.Check, payloadBytes: s.limits.PayloadBytes,
 		simulate: o.Simulate, simulations: semaphore.NewWeighted(maxSimulations),
 	}
 	s.submitters = &submitterService{

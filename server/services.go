@@ -21,6 +21,7 @@ type txService struct {
 	feed         *feed.Feed
 	access       *accesslog.Log
 	metrics      *metrics
+	log          *slog.Logger
 	check        func(request proto.Message) error // the rules of the contract
 	payloadBytes int                               // the most call data of a transaction
 	simulate     Simulate

@@ -32,6 +32,10 @@ func (s *txService) SimulateTx(ctx context.Context,
 	if err != nil {
 		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
+	denied, err := s.deniedBy(ctx, intent)
+	if err != nil {
+		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
+	}
 	if err := s.simulations.Acquire(ctx, 1); err != nil {
 		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
@@ -47,7 +51,9 @@ func (s *txService) SimulateTx(ctx context.Context,
 	case err != nil:
 		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
-	return simulated(intent.Payload.Value, quote, outcome), nil
+	response := simulated(intent.Payload.Value, quote, outcome)
+	response.DeniedBy = string(denied)
+	return response, nil
 }
 
 func simulated(value txn.Wei, q txn.Quote, o txn.Outcome) *pb.SimulateTxResponse {

@@ -17,6 +17,8 @@ type Store interface {
 	CreateTx(ctx context.Context, intent store.Intent) (info store.TxInfo, created bool, err error)
 	// CreateTxs creates many transactions, with a result for each.
 	CreateTxs(ctx context.Context, intents []store.Intent) []store.Created
+	// WouldExceed returns the quota of its caller that an intent would exceed; empty: none.
+	WouldExceed(ctx context.Context, intent store.Intent) (txn.Rule, error)
 	CancelQueuedFor(ctx context.Context, id txn.TxID, ask store.Ask) (cancelled bool, err error)
 	AddCommand(ctx context.Context, submitter txn.SubmitterID, ask store.Ask) (id int64, err error)
 	CommandResult(ctx context.Context, submitter txn.SubmitterID,

@@ -152,6 +152,7 @@ type createJob struct {
 	hash   [32]byte
 	gauge  *gauge          // of its queue, where there are limits
 	full   *QueueFullError // why it has no slot; nil: it has one
+	beyond txn.Rule        // the quota that it exceeds; empty: none
 
 	info    *TxInfo // of the transaction that has its key; where its caller wants it
 	created bool
@@ -195,9 +196,9 @@ func (j *createJob) won(r db.InsertTxsRow, submitter string) {
 			Terms:     j.intent.Terms,
 			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
-			TraceParent: j.intent.TraceParent,
+			TraceParent: j.intent.TraceParent, Caller: j.intent.Caller,
 		},
-		SubmitterName: submitter, Labels: j.intent.Labels, Caller: j.intent.Caller,
+		SubmitterName: submitter, Labels: j.intent.Labels,
 	}
 	j.created = true
 	j.end()
@@ -231,6 +232,10 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	if len(group) == 0 {
 		return nil
 	}
+	group, why := s.findDenied(ctx, group)
+	if why != nil || len(group) == 0 {
+		return why
+	}
 	reserved, err := s.reserve(ctx, group)
 	if err == nil && 0 < len(reserved) && len(reserved) < len(group) {
 		reserved, group, err = s.reserveNew(ctx, group, reserved)
@@ -242,7 +247,7 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 		failAll(group, describeError(err))
 		return nil
 	}
-	why := s.insertCreates(ctx, group, reserved)
+	why = s.insertCreates(ctx, group, reserved)
 	s.quota.settle(reserved,
 		func(job *createJob) bool {
 			return why == nil &&
@@ -288,8 +293,11 @@ func (s *Store) insertCreates(ctx context.Context, group, reserved []*createJob)
 	}
 	inserted := make(map[RequestKey]db.InsertTxsRow, len(rows))
 	for _, r := range rows {
-		inserted[RequestKey{txn.TxID(r.TxID).Submitter(), r.RequestID}] = r
+		if r.Exceeded == 0 {
+			inserted[RequestKey{txn.TxID(r.TxID).Submitter(), r.RequestID}] = r
+		}
 	}
+	reportQuotas(reserved, rows)
 	var left []*createJob
 	for _, job := range group {
 		if row := inserted[job.intent.Key()]; txn.TxID(row.TxID).SameButTime(job.id) {
@@ -310,6 +318,9 @@ func (s *Store) insertCreates(ctx context.Context, group, reserved []*createJob)
 func (s *Store) insertNamed(ctx context.Context, names map[txn.SubmitterID]string,
 	reserved []*createJob) ([]db.InsertTxsRow, error) {
 	if err := s.names(ctx, s.read(), names); err != nil {
+		return nil, err
+	}
+	if err := s.openUsage(ctx, reserved); err != nil {
 		return nil, err
 	}
 	return s.insert(ctx, reserved)
@@ -414,6 +425,8 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 		switch {
 		case !ok:
 			job.fail(ErrSubmitterNotFound)
+		case job.denial() != "":
+			job.fail(&PolicyError{job.denial(), job.intent.Quota.Rate})
 		case !job.intent.Terms.NotAfter.IsZero() && !job.intent.Terms.NotAfter.After(row.ReadAt):
 			job.fail(ErrLate)
 		case row.ProtectReason != "":
@@ -423,6 +436,7 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 		case job.full != nil:
 			job.fail(job.full)
 		default:
+			s.usageOpen.Delete(usageKey{job.intent.Caller, job.intent.Submitter})
 			job.fail(
 				fmt.Errorf("%w: the submitter changed at the same time; try again", ErrUnavailable))
 		}
@@ -447,6 +461,10 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		LabelSets:     make([]string, n),
 		Callers:       make([]string, n),
 		TraceParents:  make([]string, n),
+		Quotas:        make([]int32, n),
+		DayValues:     make([]string, n),
+		DayGases:      make([]int64, n),
+		Rates:         make([]float64, n),
 	}
 	nothing := []byte{}
 	for i, job := range group {
@@ -474,6 +492,7 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		p.LabelSets[i] = labelSet(job.intent.Labels)
 		p.Callers[i] = job.intent.Caller
 		p.TraceParents[i] = job.intent.TraceParent
+		addQuota(&p, i, &job.intent)
 	}
 	return p
 }

@@ -40,6 +40,7 @@ func (s *Store) checkIntegrity(ctx context.Context) error {
 // schemaObjects lists the constraints, indexes and triggers of the newest schema that hold a law or
 // keep a statement fast, as "table.name". A test compares it with a fresh schema.
 var schemaObjects = []string{
+	"caller_usage.caller_usage_pkey",
 	"chain.chain_chain_id_check",
 	"chain.chain_genesis_hash_check",
 	"chain.chain_pkey",

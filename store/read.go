@@ -111,7 +111,6 @@ func toInfo(row db.TxByIDRow) (TxInfo, error) {
 		Tx:            tx,
 		SubmitterName: row.SubmitterName,
 		Labels:        labels,
-		Caller:        row.ManagedTx.Caller,
 		Included:      txn.AttemptKind(row.ReceiptKind),
 		LastSubmit:    row.ManagedTx.LastSubmitAt,
 	}, nil

@@ -111,7 +111,10 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 			"INSERT INTO managed_tx",
 			"INSERT INTO tx_event",
 			"INSERT INTO tx_label",
+			"UPDATE caller_usage",
 		},
+		// Quotas guard the queue, and no law rests on them.
+		"OpenUsage": {"INSERT INTO caller_usage"},
 		"CancelQueued": {
 			"INSERT INTO submitter_command",
 			"INSERT INTO tx_event",

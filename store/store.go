@@ -67,6 +67,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -179,6 +180,8 @@ type Store struct {
 
 	creates *combiner[*createJob]
 	quota   *quota
+
+	usageOpen sync.Map // of usageKey: callers whose use of quotas has a row
 
 	wakes   *wakes
 	notices *notices

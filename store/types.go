@@ -103,6 +103,12 @@ type Intent struct {
 	// not part of the request's identity: nothing that is sent depends on them
 	Labels map[string]string
 	Caller string // the authenticated identity; no part of the request's identity either
+	// the rule of the caller's policy that denies it: only a transaction that was accepted under
+	// its request id is returned. Empty: none
+	Denied txn.Rule
+	Quota  txn.Quota // of the caller; without any, nothing is counted
+	// nil: quotas are enforced; else they are reported to it, and the transaction is accepted
+	BeyondQuota func(txn.Rule)
 	// W3C traceparent of the request, if it is traced; empty: it is not
 	TraceParent string
 }
@@ -126,7 +132,6 @@ type TxInfo struct {
 	txn.Tx
 	SubmitterName string
 	Labels        map[string]string
-	Caller        string          // the authenticated identity that created it; may be empty
 	Included      txn.AttemptKind // the form that its receipt is of; empty: it has none
 	LastSubmit    *time.Time      // time of the last broadcast; nil: none known
 }

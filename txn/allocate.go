@@ -32,6 +32,10 @@ func allocate(v *View) (Step, bool) {
 	if free && late && head.Requeued == 0 {
 		return Record{failPastDeadline(v, head)}, true
 	}
+	why, refused := v.refused(head)
+	if free && refused && head.Requeued == 0 {
+		return Record{failUnsent(v, head, why.Reason, why.Message)}, true
+	}
 	if !free || !dueNow(v, head) || !noEarlierReceipt(v, head) {
 		return nil, false
 	}
@@ -43,6 +47,9 @@ func allocate(v *View) (Step, bool) {
 	}
 	if late {
 		return Record{failPastDeadline(v, head)}, true
+	}
+	if refused {
+		return Record{failUnsent(v, head, why.Reason, why.Message)}, true
 	}
 	if v.Account.HasCode {
 		return Record{backOff(v, head, ReasonHasCode,

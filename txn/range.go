@@ -77,6 +77,9 @@ func prepareRange(v *View, head Prepare) Step {
 			tx.pastDeadline(v.Now) {
 			break
 		}
+		if _, refused := v.refused(tx); refused {
+			break
+		}
 		items = append(items, Prepare{Tx: tx, Nonce: head.Nonce + Nonce(i), Slot: slots[i]})
 	}
 	if len(items) == 1 {

@@ -22,6 +22,7 @@ type Tx struct {
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	FinalAt   time.Time // zero while not final
+	Caller    string    // the authenticated identity that created it; empty: unnamed
 	// W3C traceparent of the request that created it, for spans only; empty: not traced
 	TraceParent string
 }
@@ -173,6 +174,8 @@ const (
 	ReasonReceiptUnreadable = "RECEIPT_UNREADABLE"
 	ReasonFeeCapReached     = "FEE_CAP_REACHED" // a replacement would exceed the fee cap
 	ReasonNonceElsewhere    = "NONCE_USED_ELSEWHERE"
+	// the policy of its caller denied it before it was signed
+	ReasonPolicyDenied = "POLICY_DENIED"
 	// not executed by the ledger's data, but the ledger was restored: it may have executed
 	ReasonRestored = "RESTORED_UNKNOWN"
 )

@@ -59,6 +59,8 @@ type View struct {
 	Trial      *Nonce // the first one taken since then, by this owner; nil: none
 	Lost       string // commits of this node that the ledger lacks; empty: none
 	Twin       bool   // another ledger may use the key: see checkUnsent
+	// why a queued transaction must not be signed; it must be pure. nil: none is refused
+	Refuse func(*Tx) Refusal
 }
 
 // inclusion returns the chain's state of a transaction: of the attempt that is included. It is

@@ -152,6 +152,7 @@ export const outcomes: Record<string, string> = {
   REVERTED: "It was included and reverted. Gas was paid.",
   WOULD_REVERT: "The chain reported that it would revert. No nonce was taken.",
   INVALID_TRANSACTION: "The chain reported that it can never succeed. No nonce was taken.",
+  POLICY_DENIED: "The policy of its caller denied it in the queue. No nonce was taken.",
   GAS_LIMIT_ABOVE_MAXIMUM: "It needs more gas than gas.max_limit. No nonce was taken.",
   PREPARE_TIMEOUT: "It was at the head of its queue for longer than prepare.max_age.",
   DEADLINE: "Its deadline passed before it was executed.",

@@ -84,6 +84,7 @@ type Caller struct {
 	Role         string   // "caller" or "operator"
 	Weight       int
 	Rate         float64 // calls a second; 0: no limit
+	Policy       CallerPolicy
 }
 
 // Operator reports whether the caller has the rights of an operator.

@@ -313,6 +313,9 @@ func callerFields() []field[Caller] {
 				"at once, or 16 if that is more. A call above the rate returns "+
 				"RESOURCE_EXHAUSTED (CALLER_LIMITED) with the time to wait. 0: no limit.",
 			func(c *Caller) *float64 { return &c.Rate }),
+		section("policy", "Limits of the transactions that the caller may create: see "+
+			"docs/policies.md. Configure all nodes alike.",
+			func(c *Caller) *CallerPolicy { return &c.Policy }, policyFields()...),
 	}
 }
 

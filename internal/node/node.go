@@ -22,6 +22,7 @@ import (
 	"github.com/fencepost/fencepost/internal/run"
 	"github.com/fencepost/fencepost/internal/telemetry"
 	"github.com/fencepost/fencepost/server"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/console"
 	"github.com/fencepost/fencepost/sign"
 	"github.com/fencepost/fencepost/sink"
@@ -43,6 +44,7 @@ type Node struct {
 	server   *server.Server
 	sinks    *sink.Runner
 	reloader *credentialReloader
+	policies policies
 	reload   <-chan os.Signal // requests a reload of the credential files
 	listener net.Listener
 	ops      net.Listener
@@ -77,6 +79,7 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.reloader, err = newCredentialReloader(n.cfg, n.log); err != nil {
 		return err
 	}
+	n.policies.set(n.reloader.first.callers)
 	if n.listener, err = listen("grpc.listen", n.cfg.GRPC.Listen); err != nil {
 		return err
 	}
@@ -146,7 +149,7 @@ func (n *Node) Run(ctx context.Context) error {
 		run.Service{
 			Name: "credential reloader",
 			Run: func(ctx context.Context) error {
-				return n.reloader.run(ctx, clock.Real{}, n.reload, n.server.SetCallers)
+				return n.reloader.run(ctx, clock.Real{}, n.reload, n.setCallers)
 			},
 		},
 		run.Service{Name: "server", Run: n.serve, Grace: 2 * n.cfg.GRPC.StopGrace},
@@ -162,6 +165,12 @@ func (n *Node) Run(ctx context.Context) error {
 			"build it with \"make console build\"")
 	}
 	return group.Run(ctx)
+}
+
+// setCallers replaces the callers and their policies.
+func (n *Node) setCallers(tokens []string, callers []auth.Caller) {
+	n.policies.set(callers)
+	n.server.SetCallers(tokens, callers)
 }
 
 // serve serves the API, after the ledger was checked or the database turned out to be unavailable.

@@ -136,6 +136,7 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 		Mode:         engine.Mode(n.cfg.Lease.Mode), ProgressTimeout: n.cfg.Lease.ProgressTimeout,
 		AuditInterval: n.cfg.Audit.Interval,
 		Stuck:         n.extras.Stuck,
+		Refuse:        n.policies.refuse,
 	}
 	if n.cfg.Audit.Interval == 0 {
 		o.AuditInterval = engine.NoAudit

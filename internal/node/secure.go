@@ -90,6 +90,7 @@ func readAccess(cfg *config.Config) (access, faults) {
 				Operator:     c.Operator(),
 				Weight:       c.Weight,
 				Rate:         c.Rate,
+				Policy:       callerPolicy(c.Policy),
 			},
 		)
 	}

@@ -16,7 +16,9 @@ GRANT SELECT, INSERT, UPDATE
        $schema.submitter_nonce_cursor,
        $schema.managed_tx, $schema.submitter_command
     TO $role;
-GRANT SELECT, INSERT, UPDATE ON $schema.sink_lease, $schema.sink_cursor TO $role;
+GRANT SELECT, INSERT, UPDATE
+    ON $schema.sink_lease, $schema.sink_cursor, $schema.caller_usage
+    TO $role;
 GRANT SELECT, INSERT, UPDATE, DELETE ON $schema.node, $schema.sink_parked TO $role;
 -- The signed bytes: whoever reads them can broadcast them.
 GRANT SELECT, INSERT ON $schema.tx_attempt TO $role;

@@ -26,13 +26,61 @@ WITH intent AS MATERIALIZED (
            unnest(@cancel_lates::BOOLEAN[]) AS cancel_late,
            unnest(@label_sets::TEXT[])      AS labels,     -- a JSON object each
            unnest(@callers::TEXT[])         AS caller,
-           unnest(@trace_parents::TEXT[])   AS trace_parent -- empty: not traced
+           unnest(@trace_parents::TEXT[])   AS trace_parent, -- empty: not traced
+           -- 0: without quotas, 1: with, 2: with, but reported only
+           unnest(@quotas::INT[])           AS quota,
+           unnest(@day_values::TEXT[])      AS day_value,  -- below 0: no limit
+           unnest(@day_gases::BIGINT[])     AS day_gas,    -- 0: no limit
+           unnest(@rates::FLOAT8[])         AS rate        -- per second; 0: no limit
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY(@submitter_ids::INT[]) AND s.status = 'ACTIVE'
        AND NOT s.submitter_id IN (SELECT n.submitter_id FROM submitter_nonce_cursor n
                                    WHERE n.submitter_id = ANY(@submitter_ids::INT[])
                                      AND n.protect_reason IS NOT NULL)
+), limited AS MATERIALIZED (
+    -- looked up, as below
+    SELECT i.queue_seq, i.submitter_id, i.tx_id, i.request_id, i.caller, i.value_wei, i.gas_limit,
+           i.quota, i.day_value, i.day_gas, i.rate,
+           (SELECT s.chain_id FROM submitter s WHERE s.submitter_id = i.submitter_id) AS chain_id
+      FROM intent i
+     WHERE i.quota > 0
+), usage AS MATERIALIZED (
+    -- locked before anything is inserted: the rows below are sorted after they were selected
+    SELECT u.caller, u.chain_id, clock_timestamp() AS read_at,
+           greatest(u.day, (clock_timestamp() AT TIME ZONE 'UTC')::DATE) AS day,
+           CASE WHEN u.day >= (clock_timestamp() AT TIME ZONE 'UTC')::DATE
+                THEN u.value ELSE 0 END AS value,
+           CASE WHEN u.day >= (clock_timestamp() AT TIME ZONE 'UTC')::DATE
+                THEN u.gas ELSE 0 END AS gas,
+           u.creates, u.creates_at
+      FROM caller_usage u
+     WHERE ((u.caller, u.chain_id)
+            IN (SELECT i.caller, i.chain_id FROM limited i)) IS TRUE
+     ORDER BY u.caller, u.chain_id
+       FOR NO KEY UPDATE OF u
+), counted AS MATERIALIZED (
+    -- A repeat counts nothing, and is not refused.
+    SELECT i.queue_seq, i.submitter_id, i.tx_id, i.request_id, i.quota, u.caller, u.chain_id,
+           i.value_wei::NUMERIC AS value, i.gas_limit::NUMERIC AS gas,
+           greatest(0, u.creates - i.rate::NUMERIC
+                       * greatest(0, extract(epoch FROM u.read_at - u.creates_at))) AS level,
+           u.day, u.read_at, u.value AS used_value, u.gas AS used_gas,
+           ARRAY[i.day_value::NUMERIC, CASE WHEN i.day_gas > 0 THEN i.day_gas ELSE -1 END,
+                 CASE WHEN i.rate > 0 THEN greatest(1, i.rate::NUMERIC) ELSE -1 END,
+                 CASE WHEN i.quota = 1 THEN 1 ELSE 0 END] AS most
+      FROM limited i
+      JOIN usage u ON u.caller = i.caller AND u.chain_id = i.chain_id
+     WHERE NOT EXISTS (SELECT FROM managed_tx t
+                        WHERE t.submitter_id = i.submitter_id AND t.request_id = i.request_id)
+), admitted AS MATERIALIZED (
+    SELECT c.queue_seq, c.submitter_id, c.tx_id, c.request_id, c.quota, c.caller, c.chain_id,
+           c.value, c.gas, c.level, c.day, c.read_at, c.used_value, c.used_gas,
+           ((quota_admit(ARRAY[c.used_value, c.used_gas, c.level], ARRAY[c.value, c.gas, 1],
+                         c.most)
+             OVER (PARTITION BY c.caller, c.chain_id ORDER BY c.queue_seq
+                   ROWS UNBOUNDED PRECEDING))::NUMERIC[])[4]::INT AS exceeded
+      FROM counted c
 ), queued AS (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
                             queue_seq, to_address, value, data, gas_limit,
@@ -51,6 +99,9 @@ WITH intent AS MATERIALIZED (
      WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE
        AND (i.not_after = 0
             OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
+       AND (i.quota = 0
+            OR (i.queue_seq IN (SELECT a.queue_seq FROM admitted a
+                                 WHERE a.exceeded = 0 OR a.quota = 2)) IS TRUE)
      -- two nodes that insert the same keys must not deadlock
      ORDER BY i.submitter_id, i.request_id, i.queue_seq
     ON CONFLICT (submitter_id, request_id) DO NOTHING
@@ -68,8 +119,24 @@ WITH intent AS MATERIALIZED (
     SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason,
            q.last_error
       FROM queued q
+), used AS (
+    UPDATE caller_usage u
+       SET day = n.day, value = n.value, gas = n.gas, creates = n.creates, creates_at = n.read_at
+      FROM (SELECT a.caller, a.chain_id, a.day, a.read_at, min(a.level) + count(*) AS creates,
+                   a.used_value + sum(a.value) AS value, a.used_gas + sum(a.gas) AS gas
+              FROM admitted a
+             WHERE (a.queue_seq IN (SELECT q.queue_seq FROM queued q)) IS TRUE
+             GROUP BY a.caller, a.chain_id, a.day, a.read_at, a.used_value, a.used_gas) n
+     WHERE u.caller = n.caller AND u.chain_id = n.chain_id
 )
-SELECT q.tx_id, q.request_id, q.queue_seq, q.created_at, q.updated_at FROM queued q;
+SELECT q.tx_id, q.request_id, q.queue_seq, q.created_at, q.updated_at, 0 AS exceeded
+  FROM queued q
+ UNION ALL
+-- beyond a quota: 1 is value, 2 is gas, 3 is the rate
+SELECT encode(a.tx_id, 'hex')::UUID, a.request_id, a.queue_seq, clock_timestamp(),
+       clock_timestamp(), a.exceeded
+  FROM admitted a
+ WHERE a.exceeded > 0;
 
 -- CancelQueued cancels a transaction that never had a nonce. A requeued one may have been executed,
 -- which only its owner can find out. It waits for a commit that is taking a nonce, and then finds

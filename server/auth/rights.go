@@ -32,6 +32,8 @@ type Caller struct {
 
 	Weight int     // of its guaranteed share of a node, relative to other callers; 0 is 1
 	Rate   float64 // calls a second; 0: no limit
+
+	Policy *txn.CallerPolicy // of its transactions; nil: none
 }
 
 // AllSubmitters stands for all submitters, also those that are registered later.
@@ -43,6 +45,7 @@ type Rights struct {
 	all        bool
 	submitters []string // names, sorted, unless all
 	operator   bool
+	policy     *txn.CallerPolicy // nil: none
 
 	// own holds the submitters that were found in the ledger. Their identity never changes.
 	own atomic.Pointer[[]txn.Submitter]
@@ -53,6 +56,7 @@ func rightsOf(c Caller) *Rights {
 		caller:   c.Name,
 		all:      slices.Contains(c.Submitters, AllSubmitters),
 		operator: c.Operator,
+		policy:   c.Policy,
 	}
 	if !r.all {
 		r.submitters = slices.Compact(slices.Sorted(slices.Values(c.Submitters)))
@@ -70,6 +74,9 @@ func (r *Rights) equal(to *Rights) bool {
 
 // Caller returns the name of the caller; empty if it has none.
 func (r *Rights) Caller() string { return r.caller }
+
+// Policy returns the policy of the caller's transactions; nil: none.
+func (r *Rights) Policy() *txn.CallerPolicy { return r.policy }
 
 // Operator reports whether the caller may make the decisions of operators.
 func (r *Rights) Operator() bool { return r.operator }

@@ -119,6 +119,18 @@ func CallerLimited(retry time.Duration, format string, args ...any) error {
 	}}
 }
 
+// PolicyDenied rejects a transaction that the policy of its caller denies. Beyond the rate of the
+// policy the client is asked to wait, like at other limits of callers.
+func PolicyDenied(caller string, denied *store.PolicyError) error {
+	if wait := denied.RetryAfter(); wait > 0 {
+		return CallerLimited(wait, "policy of caller %q: rule %s; nothing was queued; "+
+			"retry the call unchanged later", caller, denied.Rule)
+	}
+	return refuse(codes.PermissionDenied, pb.ErrorReason_ERROR_REASON_POLICY_DENIED,
+		"denied by the policy of caller %q: rule %s; nothing was queued; change the "+
+			"transaction, or ask for another policy", []any{caller, denied.Rule})
+}
+
 // QueueFull rejects a new transaction because of a full queue, which it names.
 func QueueFull(full *store.QueueFullError) error {
 	where := fmt.Sprintf(

@@ -11,6 +11,16 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+type CallerUsage struct {
+	Caller    string
+	ChainID   int64
+	Day       pgtype.Date
+	Value     string
+	Gas       string
+	Creates   string
+	CreatesAt time.Time
+}
+
 type Chain struct {
 	ChainID     int64
 	GenesisHash []byte

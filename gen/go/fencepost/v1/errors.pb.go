@@ -107,6 +107,11 @@ const (
 	// NOT_FOUND: no node has ever had a sink of this name. Correct the name, or add the sink to the
 	// configuration.
 	ErrorReason_ERROR_REASON_SINK_NOT_FOUND ErrorReason = 40
+	// PERMISSION_DENIED: the policy of the caller denies the transaction; nothing was queued. The
+	// message names the rule, a key of callers.policy in the configuration. Change the transaction,
+	// or ask for another policy. A transaction that was accepted before is still returned for its
+	// request_id.
+	ErrorReason_ERROR_REASON_POLICY_DENIED ErrorReason = 50
 )
 
 // Enum value maps for ErrorReason.
@@ -137,6 +142,7 @@ var (
 		22: "ERROR_REASON_UNKNOWN_METHOD",
 		23: "ERROR_REASON_CALLER_LIMITED",
 		40: "ERROR_REASON_SINK_NOT_FOUND",
+		50: "ERROR_REASON_POLICY_DENIED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -164,6 +170,7 @@ var (
 		"ERROR_REASON_UNKNOWN_METHOD":         22,
 		"ERROR_REASON_CALLER_LIMITED":         23,
 		"ERROR_REASON_SINK_NOT_FOUND":         40,
+		"ERROR_REASON_POLICY_DENIED":          50,
 	}
 )
 
@@ -198,7 +205,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xd2\x06\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xf2\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -225,7 +232,8 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x16ERROR_REASON_BODY_LATE\x10\x15\x12\x1f\n" +
 	"\x1bERROR_REASON_UNKNOWN_METHOD\x10\x16\x12\x1f\n" +
 	"\x1bERROR_REASON_CALLER_LIMITED\x10\x17\x12\x1f\n" +
-	"\x1bERROR_REASON_SINK_NOT_FOUND\x10(BT\n" +
+	"\x1bERROR_REASON_SINK_NOT_FOUND\x10(\x12\x1e\n" +
+	"\x1aERROR_REASON_POLICY_DENIED\x102BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

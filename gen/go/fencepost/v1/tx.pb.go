@@ -1667,7 +1667,10 @@ type SimulateTxResponse struct {
 	// The most that the transaction can take from the account, value included, in wei, decimal.
 	MaxCost string `protobuf:"bytes,7,opt,name=max_cost,json=maxCost,proto3" json:"max_cost,omitempty"`
 	// For INSUFFICIENT_FUNDS: the least that the account lacks, in wei, decimal; empty if unknown.
-	MissingFunds  string `protobuf:"bytes,8,opt,name=missing_funds,json=missingFunds,proto3" json:"missing_funds,omitempty"`
+	MissingFunds string `protobuf:"bytes,8,opt,name=missing_funds,json=missingFunds,proto3" json:"missing_funds,omitempty"`
+	// The rule of the caller's policy that denies the transaction now, a key of callers.policy in the
+	// configuration; empty: none. With dry_run it is only reported.
+	DeniedBy      string `protobuf:"bytes,20,opt,name=denied_by,json=deniedBy,proto3" json:"denied_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1754,6 +1757,13 @@ func (x *SimulateTxResponse) GetMaxCost() string {
 func (x *SimulateTxResponse) GetMissingFunds() string {
 	if x != nil {
 		return x.MissingFunds
+	}
+	return ""
+}
+
+func (x *SimulateTxResponse) GetDeniedBy() string {
+	if x != nil {
+		return x.DeniedBy
 	}
 	return ""
 }
@@ -3091,7 +3101,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x127\n" +
 	"\apayload\x18\x02 \x01(\v2\x15.fencepost.v1.PayloadB\x06\xbaH\x03\xc8\x01\x01R\apayload\x12)\n" +
-	"\x05terms\x18\x03 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\"\xf6\x01\n" +
+	"\x05terms\x18\x03 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\"\x93\x02\n" +
 	"\x12SimulateTxResponse\x12#\n" +
 	"\routcome_class\x18\x01 \x01(\tR\foutcomeClass\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1f\n" +
@@ -3100,7 +3110,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x03tip\x18\x05 \x01(\tR\x03tip\x12\x15\n" +
 	"\x06l1_fee\x18\x06 \x01(\tR\x05l1Fee\x12\x19\n" +
 	"\bmax_cost\x18\a \x01(\tR\amaxCost\x12#\n" +
-	"\rmissing_funds\x18\b \x01(\tR\fmissingFunds\"c\n" +
+	"\rmissing_funds\x18\b \x01(\tR\fmissingFunds\x12\x1b\n" +
+	"\tdenied_by\x18\x14 \x01(\tR\bdeniedBy\"c\n" +
 	"\x14BatchCreateTxRequest\x12K\n" +
 	"\brequests\x18\x01 \x03(\v2\x1d.fencepost.v1.CreateTxRequestB\x10\xbaH\r\x92\x01\n" +
 	"\b\x01\x10\xe8\a\"\x03\xd8\x01\x03R\brequests\"T\n" +

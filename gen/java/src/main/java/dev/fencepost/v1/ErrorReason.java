@@ -244,6 +244,17 @@ public enum ErrorReason
    * <code>ERROR_REASON_SINK_NOT_FOUND = 40;</code>
    */
   ERROR_REASON_SINK_NOT_FOUND(40),
+  /**
+   * <pre>
+   * PERMISSION_DENIED: the policy of the caller denies the transaction; nothing was queued. The
+   * message names the rule, a key of callers.policy in the configuration. Change the transaction,
+   * or ask for another policy. A transaction that was accepted before is still returned for its
+   * request_id.
+   * </pre>
+   *
+   * <code>ERROR_REASON_POLICY_DENIED = 50;</code>
+   */
+  ERROR_REASON_POLICY_DENIED(50),
   UNRECOGNIZED(-1),
   ;
 
@@ -484,6 +495,17 @@ public enum ErrorReason
    * <code>ERROR_REASON_SINK_NOT_FOUND = 40;</code>
    */
   public static final int ERROR_REASON_SINK_NOT_FOUND_VALUE = 40;
+  /**
+   * <pre>
+   * PERMISSION_DENIED: the policy of the caller denies the transaction; nothing was queued. The
+   * message names the rule, a key of callers.policy in the configuration. Change the transaction,
+   * or ask for another policy. A transaction that was accepted before is still returned for its
+   * request_id.
+   * </pre>
+   *
+   * <code>ERROR_REASON_POLICY_DENIED = 50;</code>
+   */
+  public static final int ERROR_REASON_POLICY_DENIED_VALUE = 50;
 
 
   public final int getNumber() {
@@ -535,6 +557,7 @@ public enum ErrorReason
       case 22: return ERROR_REASON_UNKNOWN_METHOD;
       case 23: return ERROR_REASON_CALLER_LIMITED;
       case 40: return ERROR_REASON_SINK_NOT_FOUND;
+      case 50: return ERROR_REASON_POLICY_DENIED;
       default: return null;
     }
   }

@@ -36,7 +36,7 @@ public final class Errors extends com.google.protobuf.GeneratedFile {
   static {
     java.lang.String[] descriptorData = {
       "\n\031fencepost/v1/errors.proto\022\014fencepost.v" +
-      "1*\322\006\n\013ErrorReason\022\034\n\030ERROR_REASON_UNSPEC" +
+      "1*\362\006\n\013ErrorReason\022\034\n\030ERROR_REASON_UNSPEC" +
       "IFIED\020\000\022\036\n\032ERROR_REASON_INVALID_FIELD\020\001\022" +
       "\036\n\032ERROR_REASON_UNKNOWN_FIELD\020\002\022\"\n\036ERROR" +
       "_REASON_PAYLOAD_TOO_LARGE\020\003\022$\n ERROR_REA" +
@@ -57,9 +57,10 @@ public final class Errors extends com.google.protobuf.GeneratedFile {
       "ENIED\020\024\022\032\n\026ERROR_REASON_BODY_LATE\020\025\022\037\n\033E" +
       "RROR_REASON_UNKNOWN_METHOD\020\026\022\037\n\033ERROR_RE" +
       "ASON_CALLER_LIMITED\020\027\022\037\n\033ERROR_REASON_SI" +
-      "NK_NOT_FOUND\020(BT\n\020dev.fencepost.v1P\001Z>gi" +
-      "thub.com/fencepost/fencepost/gen/go/fenc" +
-      "epost/v1;fencepostv1b\006proto3"
+      "NK_NOT_FOUND\020(\022\036\n\032ERROR_REASON_POLICY_DE" +
+      "NIED\0202BT\n\020dev.fencepost.v1P\001Z>github.com" +
+      "/fencepost/fencepost/gen/go/fencepost/v1" +
+      ";fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

@@ -35,6 +35,7 @@ private static final long serialVersionUID = 0L;
     l1Fee_ = "";
     maxCost_ = "";
     missingFunds_ = "";
+    deniedBy_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -403,6 +404,55 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int DENIED_BY_FIELD_NUMBER = 20;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object deniedBy_ = "";
+  /**
+   * <pre>
+   * The rule of the caller's policy that denies the transaction now, a key of callers.policy in the
+   * configuration; empty: none. With dry_run it is only reported.
+   * </pre>
+   *
+   * <code>string denied_by = 20 [json_name = "deniedBy"];</code>
+   * @return The deniedBy.
+   */
+  @java.lang.Override
+  public java.lang.String getDeniedBy() {
+    java.lang.Object ref = deniedBy_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      deniedBy_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The rule of the caller's policy that denies the transaction now, a key of callers.policy in the
+   * configuration; empty: none. With dry_run it is only reported.
+   * </pre>
+   *
+   * <code>string denied_by = 20 [json_name = "deniedBy"];</code>
+   * @return The bytes for deniedBy.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getDeniedByBytes() {
+    java.lang.Object ref = deniedBy_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      deniedBy_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -441,6 +491,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(missingFunds_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 8, missingFunds_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(deniedBy_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 20, deniedBy_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -469,6 +522,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(missingFunds_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(8, missingFunds_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(deniedBy_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(20, deniedBy_);
     }
     return size;
   }
@@ -510,6 +566,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getMaxCost())) return false;
     if (!getMissingFunds()
         .equals(other.getMissingFunds())) return false;
+    if (!getDeniedBy()
+        .equals(other.getDeniedBy())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -538,6 +596,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getMaxCost().hashCode();
     hash = (37 * hash) + MISSING_FUNDS_FIELD_NUMBER;
     hash = (53 * hash) + getMissingFunds().hashCode();
+    hash = (37 * hash) + DENIED_BY_FIELD_NUMBER;
+    hash = (53 * hash) + getDeniedBy().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -677,6 +737,7 @@ private static final long serialVersionUID = 0L;
       l1Fee_ = "";
       maxCost_ = "";
       missingFunds_ = "";
+      deniedBy_ = "";
       return this;
     }
 
@@ -734,6 +795,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000080) != 0)) {
         result.missingFunds_ = missingFunds_;
       }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.deniedBy_ = deniedBy_;
+      }
     }
 
     @java.lang.Override
@@ -784,6 +848,11 @@ private static final long serialVersionUID = 0L;
       if (!other.getMissingFunds().isEmpty()) {
         missingFunds_ = other.missingFunds_;
         bitField0_ |= 0x00000080;
+        onChanged();
+      }
+      if (!other.getDeniedBy().isEmpty()) {
+        deniedBy_ = other.deniedBy_;
+        bitField0_ |= 0x00000100;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -850,6 +919,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000080;
               break;
             } // case 66
+            case 162: {
+              deniedBy_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 162
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1561,6 +1635,103 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       missingFunds_ = value;
       bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object deniedBy_ = "";
+    /**
+     * <pre>
+     * The rule of the caller's policy that denies the transaction now, a key of callers.policy in the
+     * configuration; empty: none. With dry_run it is only reported.
+     * </pre>
+     *
+     * <code>string denied_by = 20 [json_name = "deniedBy"];</code>
+     * @return The deniedBy.
+     */
+    public java.lang.String getDeniedBy() {
+      java.lang.Object ref = deniedBy_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        deniedBy_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The rule of the caller's policy that denies the transaction now, a key of callers.policy in the
+     * configuration; empty: none. With dry_run it is only reported.
+     * </pre>
+     *
+     * <code>string denied_by = 20 [json_name = "deniedBy"];</code>
+     * @return The bytes for deniedBy.
+     */
+    public com.google.protobuf.ByteString
+        getDeniedByBytes() {
+      java.lang.Object ref = deniedBy_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        deniedBy_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The rule of the caller's policy that denies the transaction now, a key of callers.policy in the
+     * configuration; empty: none. With dry_run it is only reported.
+     * </pre>
+     *
+     * <code>string denied_by = 20 [json_name = "deniedBy"];</code>
+     * @param value The deniedBy to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDeniedBy(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      deniedBy_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The rule of the caller's policy that denies the transaction now, a key of callers.policy in the
+     * configuration; empty: none. With dry_run it is only reported.
+     * </pre>
+     *
+     * <code>string denied_by = 20 [json_name = "deniedBy"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearDeniedBy() {
+      deniedBy_ = getDefaultInstance().getDeniedBy();
+      bitField0_ = (bitField0_ & ~0x00000100);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The rule of the caller's policy that denies the transaction now, a key of callers.policy in the
+     * configuration; empty: none. With dry_run it is only reported.
+     * </pre>
+     *
+     * <code>string denied_by = 20 [json_name = "deniedBy"];</code>
+     * @param value The bytes for deniedBy to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDeniedByBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      deniedBy_ = value;
+      bitField0_ |= 0x00000100;
       onChanged();
       return this;
     }

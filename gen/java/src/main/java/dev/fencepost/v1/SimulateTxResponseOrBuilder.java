@@ -163,4 +163,26 @@ public interface SimulateTxResponseOrBuilder extends
    */
   com.google.protobuf.ByteString
       getMissingFundsBytes();
+
+  /**
+   * <pre>
+   * The rule of the caller's policy that denies the transaction now, a key of callers.policy in the
+   * configuration; empty: none. With dry_run it is only reported.
+   * </pre>
+   *
+   * <code>string denied_by = 20 [json_name = "deniedBy"];</code>
+   * @return The deniedBy.
+   */
+  java.lang.String getDeniedBy();
+  /**
+   * <pre>
+   * The rule of the caller's policy that denies the transaction now, a key of callers.policy in the
+   * configuration; empty: none. With dry_run it is only reported.
+   * </pre>
+   *
+   * <code>string denied_by = 20 [json_name = "deniedBy"];</code>
+   * @return The bytes for deniedBy.
+   */
+  com.google.protobuf.ByteString
+      getDeniedByBytes();
 }

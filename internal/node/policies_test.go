@@ -1,0 +1,33 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+
+	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/txn"
+)
+
+func TestPolicies_Refuse(t *testing.T) {
+	t.Parallel()
+	strict := callerPolicy(config.CallerPolicy{Recipients: []common.Address{{1}}})
+	reported := callerPolicy(config.CallerPolicy{ValuePerTx: uint256.NewInt(0), DryRun: true})
+	if none := callerPolicy(config.CallerPolicy{DryRun: true}); none != nil {
+		t.Errorf("a policy without rules: %+v", none)
+	}
+	var p policies
+	p.set([]auth.Caller{{Name: "shop", Policy: strict}, {Name: "dry", Policy: reported},
+		{Name: "free"}})
+	other := txn.Address{2}
+	for caller, want := range map[string]string{
+		"shop": txn.ReasonPolicyDenied, "dry": "", "free": "", "removed": "", "": "",
+	} {
+		tx := &txn.Tx{Caller: caller, Payload: txn.Payload{To: &other, Value: *uint256.NewInt(1)}}
+		if got := p.refuse(tx); got.Reason != want {
+			t.Errorf("caller %q: %+v", caller, got)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holiman/uint256"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+func denied(err error, rule txn.Rule) bool {
+	policy, ok := errors.AsType[*PolicyError](err)
+	return ok && policy.Rule == rule
+}
+
+// payOf returns intents of a caller that pay an amount each.
+func payOf(id txn.SubmitterID, quota txn.Quota, amounts ...uint64) []Intent {
+	intents := make([]Intent, len(amounts))
+	for i, amount := range amounts {
+		intents[i] = Intent{Submitter: id, RequestID: fmt.Sprint("pay-", i), Caller: "shop",
+			Payload: payload("pay"), Quota: quota}
+		intents[i].Payload.Value = *uint256.NewInt(amount)
+		intents[i].Payload.GasLimit = 21000
+	}
+	return intents
+}
+
+// TestQuota_ManyCallersThreeNodes_NeverExceeded: 64 clients on three nodes use one caller's quotas
+// up to the last unit.
+func TestQuota_ManyCallersThreeNodes_NeverExceeded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		quota txn.Quota
+		want  int
+	}{
+		"value of a day": {txn.Quota{DayValue: uint256.NewInt(40 * 7)}, 40},
+		"gas of a day":   {txn.Quota{DayGas: 40*21000 + 20999}, 40},
+		"rate":           {txn.Quota{Rate: 0.0001}, 1}, // a burst of one
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t)
+			stores := []*Store{k.open("a"), k.open("b"), k.open("c")}
+			id := k.submitter(stores[0], "alice")
+			quota, amounts := c.quota, slices.Repeat([]uint64{7}, 64)
+			accepted := 0
+			for _, r := range k.createAll(stores, payOf(id, quota, amounts...)) {
+				if _, policy := errors.AsType[*PolicyError](r.err); policy {
+					continue
+				}
+				k.must(r.err)
+				accepted++
+			}
+			rows := value[int](k, `SELECT count(*) FROM managed_tx`)
+			if accepted != c.want || rows != c.want {
+				t.Fatalf("%d accepted, %d rows; the quota is %d", accepted, rows, c.want)
+			}
+			// an accepted one is still found, though the quota is used up
+			again := 0
+			for _, r := range k.createAll(stores, payOf(id, quota, amounts...)) {
+				if r.err == nil && !r.first {
+					again++
+				}
+			}
+			if again != c.want {
+				t.Errorf("%d of %d accepted transactions are found again", again, c.want)
+			}
+			if quota.DayValue != nil {
+				if used := value[int](k, `SELECT value::INT FROM caller_usage`); used != 40*7 {
+					t.Errorf("%d counted, %d used", used, 40*7)
+				}
+			}
+		})
+	}
+}
+
+// TestQuota_SmallAfterLarge_Admitted: what does not fit leaves room for what does, in one batch.
+func TestQuota_SmallAfterLarge_Admitted(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	intents := payOf(id, txn.Quota{DayValue: uint256.NewInt(10)}, 6, 9, 4, 1)
+	var got []bool
+	for _, r := range s.CreateTxs(k.ctx, intents) {
+		if r.Err != nil && !denied(r.Err, txn.RuleDayValue) {
+			t.Fatal(r.Err)
+		}
+		got = append(got, r.Created)
+	}
+	if want := []bool{true, false, true, false}; !slices.Equal(got, want) {
+		t.Errorf("created %v, want %v", got, want)
+	}
+}
+
+func TestQuota_NewDay_StartsAtZero(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	quota := txn.Quota{DayValue: uint256.NewInt(10), DayGas: 50000}
+	all := payOf(id, quota, 10, 1)
+	_, _, err := s.CreateTx(k.ctx, all[0])
+	k.must(err)
+	if rule, err := s.WouldExceed(k.ctx, all[1]); rule != txn.RuleDayValue || err != nil {
+		t.Errorf("foreseen: %q, %v", rule, err)
+	}
+	if _, _, err = s.CreateTx(k.ctx, all[1]); !denied(err, txn.RuleDayValue) {
+		t.Fatalf("beyond the quota: %v", err)
+	}
+	k.exec(`UPDATE caller_usage SET day = day - 1`)
+	if rule, err := s.WouldExceed(k.ctx, all[1]); rule != "" || err != nil {
+		t.Errorf("foreseen on the next day: %q, %v", rule, err)
+	}
+	_, _, err = s.CreateTx(k.ctx, all[1])
+	k.must(err)
+	if used := value[int](k, `SELECT value::INT FROM caller_usage`); used != 1 {
+		t.Errorf("%d counted on the next day", used)
+	}
+}
+
+func TestQuota_Reported_AcceptedAndCounted(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	var reports atomic.Int64
+	for _, intent := range payOf(id, txn.Quota{DayValue: uint256.NewInt(10)}, 8, 8, 8) {
+		intent.BeyondQuota = func(rule txn.Rule) {
+			if rule == txn.RuleDayValue {
+				reports.Add(1)
+			}
+		}
+		_, created, err := s.CreateTx(k.ctx, intent)
+		k.must(err)
+		if !created {
+			t.Error("not created")
+		}
+	}
+	used := value[int](k, `SELECT value::INT FROM caller_usage`)
+	if reports.Load() != 2 || used != 24 {
+		t.Errorf("%d reports, %d used", reports.Load(), used)
+	}
+}
+
+func TestQuota_Rate_Refills(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	all := payOf(id, txn.Quota{Rate: 0.001}, 1, 1)
+	_, _, err := s.CreateTx(k.ctx, all[0])
+	k.must(err)
+	_, _, err = s.CreateTx(k.ctx, all[1])
+	policy, ok := errors.AsType[*PolicyError](err)
+	if !ok || policy.Rule != txn.RuleRate || policy.RetryAfter() <= 0 {
+		t.Fatalf("beyond the rate: %v", err)
+	}
+	k.exec(`UPDATE caller_usage SET creates_at = creates_at - interval '1000 s'`)
+	_, _, err = s.CreateTx(k.ctx, all[1])
+	k.must(err)
+}
+
+// TestPolicy_Denied_RetryOfAcceptedFound: a policy that was tightened does not deny what it
+// accepted.
+func TestPolicy_Denied_RetryOfAcceptedFound(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	all := payOf(id, txn.Quota{}, 1, 1)
+	first, _, err := s.CreateTx(k.ctx, all[0])
+	k.must(err)
+	for i := range all {
+		all[i].Denied = txn.RuleRecipients
+	}
+	results := s.CreateTxs(k.ctx, all)
+	if r := results[0]; r.Err != nil || r.Created || r.Info.ID != first.ID {
+		t.Errorf("retry of an accepted one: %+v", r)
+	}
+	if !denied(results[1].Err, txn.RuleRecipients) {
+		t.Errorf("new: %v", results[1].Err)
+	}
+}
