@@ -30,11 +30,11 @@ func (s *txService) applyPolicy(ctx context.Context, intent *store.Intent) {
 		intent.Denied = rule
 		return
 	}
-	caller, submitter, request := intent.Caller, intent.Submitter, intent.RequestID
+	of := *intent
 	report := func(rule txn.Rule) {
-		s.metrics.deny(caller, rule, dryRun)
-		s.log.Warn("policy would deny a transaction; dry_run accepts it", "caller", caller,
-			"rule", string(rule), "submitter_id", int32(submitter), "request_id", request)
+		s.metrics.deny(of.Caller, rule, dryRun)
+		s.log.Warn("policy would deny a transaction; dry_run accepts it", "caller", of.Caller,
+			"rule", string(rule), "submitter_id", int32(of.Submitter), "request_id", of.RequestID)
 	}
 	if rule != "" {
 		report(rule)

@@ -317,8 +317,9 @@ func (s *Server) makeServices(o Options) {
 	}
 	s.txs = &txService{
 		store: s.store, resolver: r, commands: commands, feed: s.feed, access: s.access,
-		metrics: s.metrics, log: s.log, check: s.validator.Check, payloadBytes: s.limits.PayloadBytes,
-		simulate: o.Simulate, simulations: semaphore.NewWeighted(maxSimulations),
+		metrics: s.metrics, log: s.log, check: s.validator.Check,
+		payloadBytes: s.limits.PayloadBytes,
+		simulate:     o.Simulate, simulations: semaphore.NewWeighted(maxSimulations),
 	}
 	s.submitters = &submitterService{
 		store: s.store, resolver: r, commands: commands, known: s.known, log: s.log,

@@ -20,7 +20,9 @@ type PolicyError struct {
 	Rate float64 // of the policy; 0: no limit
 }
 
-func (e *PolicyError) Error() string { return "denied by the policy of its caller: " + string(e.Rule) }
+func (e *PolicyError) Error() string {
+	return "denied by the policy of its caller: " + string(e.Rule)
+}
 
 // RetryAfter is when the same request may be accepted; 0: not before the policy or the day changes.
 func (e *PolicyError) RetryAfter() time.Duration {
