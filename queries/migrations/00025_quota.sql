@@ -1,6 +1,6 @@
 -- +goose Up
 
--- What a caller has used of its quotas on a chain: see docs/policies.md. A row is locked while a
+-- The use of quotas by a caller on a chain: see docs/policies.md. A row is locked while a
 -- transaction is counted, so that all nodes agree.
 CREATE TABLE caller_usage (
     caller     TEXT COLLATE "C" NOT NULL,

@@ -10,7 +10,7 @@ SELECT DISTINCT i.caller, s.chain_id
  ORDER BY i.caller, s.chain_id
 ON CONFLICT DO NOTHING;
 
--- Usage returns what a caller has used of its quotas on the chain of a submitter: value and gas of
+-- Usage returns the use of the quotas of a caller on the chain of a submitter: value and gas of
 -- today, and the level of creates of some time ago.
 -- name: Usage :one
 SELECT CASE WHEN u.day >= (clock_timestamp() AT TIME ZONE 'UTC')::DATE

@@ -56,7 +56,7 @@ type UsageRow struct {
 	AgeSeconds float64
 }
 
-// Usage returns what a caller has used of its quotas on the chain of a submitter: value and gas of
+// Usage returns the use of the quotas of a caller on the chain of a submitter: value and gas of
 // today, and the level of creates of some time ago.
 func (q *Queries) Usage(ctx context.Context, arg UsageParams) (UsageRow, error) {
 	row := q.db.QueryRow(ctx, usage, arg.SubmitterID, arg.Caller)
