@@ -18,7 +18,7 @@ var ErrChanged = errors.New("the cursor of the sink has changed")
 // ErrPosition is returned for a position that is not of this ledger.
 var ErrPosition = errors.New("the position of the sink is not of this ledger")
 
-// Page is what a follower of the feed gets at once: all events, or none at the end of the feed.
+// Page is one read of the feed: all events, or none at the end of the feed.
 type Page struct {
 	Events   []*Event // without labels and request ids
 	Position string   // after them

@@ -78,7 +78,7 @@ func TestQuota_ManyCallersThreeNodes_NeverExceeded(t *testing.T) {
 	}
 }
 
-// TestQuota_SmallAfterLarge_Admitted: what does not fit leaves room for what does, in one batch.
+// TestQuota_SmallAfterLarge_Admitted: a transaction that does not fit leaves room for a later one.
 func TestQuota_SmallAfterLarge_Admitted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -165,8 +165,8 @@ func TestQuota_Rate_Refills(t *testing.T) {
 	k.must(err)
 }
 
-// TestPolicy_Denied_RetryOfAcceptedFound: a policy that was tightened does not deny what it
-// accepted.
+// TestPolicy_Denied_RetryOfAcceptedFound: a policy that was tightened does not deny a retry of an
+// accepted transaction.
 func TestPolicy_Denied_RetryOfAcceptedFound(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

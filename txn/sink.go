@@ -42,7 +42,7 @@ type SinkCursor struct {
 // CountedParked is the highest count of parked transactions.
 const CountedParked = 100_000
 
-// SinkFact is what a sink needs to know of a transaction beside its event.
+// SinkFact completes an event with facts of its transaction.
 type SinkFact struct {
 	RequestID string
 	Labels    map[string]string

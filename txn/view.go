@@ -31,7 +31,7 @@ type Policy struct {
 	BumpMaxFee Wei
 	// the same for a transaction that no node has accepted yet
 	MaxFee     Wei
-	FixedPrice bool // the gas price is configured, whatever the nodes require
+	FixedPrice bool // the gas price is configured, and not read from nodes
 }
 
 // View is everything the owner of a submitter knows at one moment: its ledger, pending commands,

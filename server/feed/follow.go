@@ -7,7 +7,7 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// Page is what a follower takes at once.
+// Page is one read of a follower.
 type Page struct {
 	Events []store.EventInfo // in feed order; none: the follower is at the end of the feed
 	At     store.Position    // after them
