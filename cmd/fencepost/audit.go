@@ -63,7 +63,11 @@ func (p *program) auditAll(c *cobra.Command, f configFlags, names []string) (aud
 	if err != nil {
 		return nil, err
 	}
-	log, err := telemetry.NewLogger(p.err, cfg.Log.Level, cfg.Log.Format)
+	format := cfg.Log.Format
+	if p.json {
+		format = "json"
+	}
+	log, err := telemetry.NewLogger(p.err, cfg.Log.Level, format)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (f *clientFlags) credentials() (credentials.TransportCredentials, error) {
 	if f.tlsCA != "" {
 		pem, err := os.ReadFile(f.tlsCA)
 		if err != nil {
-			return nil, fmt.Errorf("read --tls-ca: %w", err)
+			return nil, fmt.Errorf("read --tls-ca: %w; correct the path", err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {

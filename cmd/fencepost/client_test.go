@@ -407,7 +407,7 @@ func TestArguments_InvalidUTF8(t *testing.T) {
 		"read --token-file: open missing: no such file or directory; ",
 		"tx", "list", "--token-file", "missing")
 	s.bad(exitFailed,
-		"fencepost: read --tls-ca: open no\xff: no such file or directory\n",
+		"fencepost: read --tls-ca: open no\xff: no such file or directory; correct the path\n",
 		"tx", "list", "--tls-ca", "no\xff")
 }
 

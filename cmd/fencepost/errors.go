@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,14 +85,19 @@ func (p *program) report(err error) int {
 	case errors.As(err, &coded):
 		f.ExitCode = coded.code
 	}
+	f.Remedy = remedyIn(f.Message)
 	if errors.As(err, &remote) {
 		f.Code, f.Reason = code.Code(remote.status.Code()).String(), reasonOf(remote.status)
+		if strings.HasSuffix(f.Message, remote.text) { // the command adds no remedy of its own
+			f.Remedy = cmp.Or(remote.remedy, f.Remedy)
+		}
 	}
 	if errors.As(err, &f.Problems) {
 		f.Message = "invalid configuration: " + count(len(f.Problems), "problem")
 		if _, ok := errors.AsType[fileProblems](err); ok {
 			f.Message = "invalid file: " + count(len(f.Problems), "problem")
 		}
+		f.Remedy = "correct each of the problems"
 	}
 	f.print(p)
 	return f.ExitCode
@@ -102,7 +109,17 @@ type failure struct {
 	Reason   string          `json:"reason,omitempty"` // of the API: see ErrorReason
 	Message  string          `json:"message"`
 	ExitCode int             `json:"exitCode"`
+	Remedy   string          `json:"remedy,omitempty"`
 	Problems config.Problems `json:"problems,omitempty"` // of a configuration or a file
+}
+
+// remedyIn returns the last part of a message, which says what to do; empty if it has one part.
+func remedyIn(message string) string {
+	i := strings.LastIndex(message, "; ")
+	if i < 0 {
+		return ""
+	}
+	return message[i+len("; "):]
 }
 
 func (f failure) print(p *program) {
@@ -142,6 +159,7 @@ func (p *program) note(format string, args ...any) {
 type remoteError struct {
 	text   string
 	status *status.Status
+	remedy string // empty: the last part of the text
 }
 
 func (e *remoteError) Error() string              { return e.text }
@@ -194,13 +212,18 @@ func (c *client) explain(err error) error {
 		return err
 	}
 	text := c.sentence(s)
+	remedy := remedyIn(text)
+	if fields := c.violated(s); len(fields) > 0 {
+		remedy = "correct " + strings.Join(fields, ", ")
+	}
 	if reason := reasonOf(s); reason != "" {
 		if hint := hints[reason]; hint != "" {
-			text += "; " + filled(c.command, hint)
+			remedy = filled(c.command, hint)
+			text += "; " + remedy
 		}
 		text += " (" + reason + ")"
 	}
-	return &remoteError{text, s}
+	return &remoteError{text, s, remedy}
 }
 
 // sentence is the message of the node or, without a reason of Fencepost, an explanation.
@@ -266,19 +289,32 @@ func inFlags(text string) string {
 // fields.
 func (c *client) violations(s *status.Status) string {
 	var all []string
-	for _, detail := range s.Details() {
-		bad, ok := detail.(*errdetails.BadRequest)
-		if !ok {
-			continue
-		}
-		for _, v := range bad.GetFieldViolations() {
-			all = append(all, typed(c.command, v.GetField())+": "+v.GetDescription())
-		}
+	for _, v := range fieldViolations(s) {
+		all = append(all, typed(c.command, v.GetField())+": "+v.GetDescription())
 	}
 	if len(all) == 0 {
 		return s.Message()
 	}
 	return strings.Join(all, "; ")
+}
+
+// violated are the flags and arguments of the violations, each once.
+func (c *client) violated(s *status.Status) (names []string) {
+	for _, v := range fieldViolations(s) {
+		if name := typed(c.command, v.GetField()); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func fieldViolations(s *status.Status) (all []*errdetails.BadRequest_FieldViolation) {
+	for _, detail := range s.Details() {
+		if bad, ok := detail.(*errdetails.BadRequest); ok {
+			all = append(all, bad.GetFieldViolations()...)
+		}
+	}
+	return all
 }
 
 // otherwise has the flags that are not named after their field.

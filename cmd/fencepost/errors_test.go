@@ -181,34 +181,34 @@ func TestError_JSON(t *testing.T) {
 	l.own()
 	for line, want := range map[string]failure{
 		"submitter show carl": {
-			"NOT_FOUND", "SUBMITTER_NOT_FOUND", "", exitFailed, nil,
+			"NOT_FOUND", "SUBMITTER_NOT_FOUND", "", exitFailed, "", nil,
 		},
 		"submitter show eip155:x": {
-			"INVALID_ARGUMENT", "INVALID_FIELD", "NAME: account id", exitFailed, nil,
+			"INVALID_ARGUMENT", "INVALID_FIELD", "NAME: account id", exitFailed, "", nil,
 		},
 		"submitter list --server 127.0.0.1:1": {
-			"UNAVAILABLE", "", "connection refused", exitFailed, nil,
+			"UNAVAILABLE", "", "connection refused", exitFailed, "", nil,
 		},
 		"submitter pause alice --timeout 1m": {
-			"DEADLINE_EXCEEDED", "NOT_YET_APPLIED", "", exitFailed, nil,
+			"DEADLINE_EXCEEDED", "NOT_YET_APPLIED", "", exitFailed, "", nil,
 		},
 		"submitter pause": {
-			"USAGE", "", "NAME is missing", exitUsage, nil,
+			"USAGE", "", "NAME is missing", exitUsage, "", nil,
 		},
 		"tx create --gas-limit abc": {
-			"USAGE", "", "--gas-limit", exitUsage, nil,
+			"USAGE", "", "--gas-limit", exitUsage, "", nil,
 		},
 		"config check --config none": {
-			"FAILED", "", "none", exitFailed, nil,
+			"FAILED", "", "none", exitFailed, "", nil,
 		},
 		"audit": {
-			"USAGE", "", "--config", exitUsage, nil,
+			"USAGE", "", "--config", exitUsage, "", nil,
 		},
 		"key list --dir none": {
-			"FAILED", "", "none", exitFailed, nil,
+			"FAILED", "", "none", exitFailed, "", nil,
 		},
 		"tx create --submitter carl --to " + recipient: {
-			"NOT_FOUND", "SUBMITTER_NOT_FOUND", "", exitFailed, nil,
+			"NOT_FOUND", "SUBMITTER_NOT_FOUND", "", exitFailed, "", nil,
 		},
 	} {
 		words := strings.Fields(line)
@@ -224,7 +224,7 @@ func TestError_JSON(t *testing.T) {
 				continue
 			}
 			if got.Code != want.Code || got.Reason != want.Reason ||
-				!strings.Contains(got.Message, want.Message) ||
+				!strings.Contains(got.Message, want.Message) || got.Remedy == "" ||
 				got.ExitCode != want.ExitCode ||
 				code != want.ExitCode {
 				t.Errorf("%q gave %d: %s", args, code, errs)

@@ -380,7 +380,7 @@ func (p *program) listCommands(ctx context.Context, c *client, submitter string,
 		}
 	}
 	if all.GetNextPageToken() != "" && !p.json {
-		fmt.Fprintf(p.err, "fencepost: more than %d commands; raise --limit\n", limit)
+		p.note("more than %d commands; raise --limit", limit)
 	}
 	head := []string{"ID", "ASKED", "COMMAND", "OPERATOR", "CALLER", "TX_ID", "REASON", "DECIDED",
 		"RESULT"}

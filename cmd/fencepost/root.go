@@ -108,10 +108,37 @@ func (p *program) run(ctx context.Context, args []string) int {
 	root.SetIn(p.in)
 	root.SetOut(p.out)
 	root.SetErr(p.err)
+	p.addCommon(root)
 	err := root.ExecuteContext(ctx)
 	// Parsing may have stopped at a bad flag before --json.
-	p.json = p.json || slices.Contains(args, "--json")
+	p.json = p.json || slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
 	return p.report(err)
+}
+
+// addCommon adds the commands of the library. Its own accept invalid arguments.
+func (p *program) addCommon(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			help := c.Run
+			c.Run, c.RunE = nil, func(c *cobra.Command, args []string) error {
+				if found, rest, err := root.Find(args); err != nil || found == root &&
+					len(rest) > 0 || found.HasSubCommands() && len(rest) > 0 {
+					return misused(root, "unknown command %q", strings.Join(args, " "))
+				}
+				help(c, args)
+				return nil
+			}
+		case "completion":
+			own := p.group(c.Use, c.Short)
+			c.Args, c.RunE = own.Args, own.RunE
+			for _, shell := range c.Commands() {
+				shell.Args = arguments()
+			}
+		}
+	}
 }
 
 // mostTypos is the largest edit distance of a suggestion.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -166,7 +165,7 @@ func (p *program) listSubmitters(ctx context.Context, c *client, limit int) erro
 		}
 	}
 	if all.GetNextPageToken() != "" && !p.json {
-		fmt.Fprintf(p.err, "fencepost: more than %d submitters; raise --limit\n", limit)
+		p.note("more than %d submitters; raise --limit", limit)
 	}
 	rows := make([][]string, len(all.GetSubmitters()))
 	for i, s := range all.GetSubmitters() {

@@ -50,7 +50,8 @@ with 1 unless it was executed successfully.
 --from-file queues all rows of a CSV file (.csv), or of a file with one JSON object on each line
 (.ndjson, .jsonl). The columns are id, to, value, data, gas_limit, submitter and label:KEY; only id
 is required, and to or data. The id is the request id of its row. So repeating the command resumes
-it, and sends no row twice. A file with a mistake is rejected as a whole, with line and column.
+it, and sends no row twice. A file with a mistake is rejected as a whole, with line and column. It
+may have up to 1,000,000 rows, which are read as they are sent; do not change it meanwhile.
 With --wait the command follows all rows until they are final. It prints a summary.`,
 		Example: "  fencepost tx create --submitter alice" +
 			" --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --value 0.1ether --watch\n" +
@@ -364,7 +365,7 @@ func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest
 		}
 	}
 	if all.GetNextPageToken() != "" && !p.json {
-		fmt.Fprintf(p.err, "fencepost: more than %d transactions; raise --limit\n", limit)
+		p.note("more than %d transactions; raise --limit", limit)
 	}
 	rows := make([][]string, len(all.GetTxs()))
 	for i, tx := range all.GetTxs() {

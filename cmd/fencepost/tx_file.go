@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
@@ -10,21 +11,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
-	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/internal/typo"
-	"github.com/fencepost/fencepost/txn"
 )
 
 const (
 	maxFileRows     = 1_000_000
-	maxFileBytes    = 512 << 20
 	maxFileProblems = 20
+	maxRowBytes     = 4 << 20
 	maxRequestID    = 128
 )
 
@@ -33,12 +29,6 @@ const (
 var fileColumns = []string{"id", "to", "value", "data", "gas_limit", "submitter"}
 
 const labelColumn = "label:"
-
-// fileRow is a transaction of a file.
-type fileRow struct {
-	line    int
-	request *pb.CreateTxRequest
-}
 
 // fileProblems are the mistakes of a file.
 type fileProblems struct{ config.Problems }
@@ -52,47 +42,76 @@ type cells struct {
 	place  func(column string) string
 }
 
-// fileReader reads the rows of a file.
+// fileReader reads a file row by row. It holds one row at a time.
 type fileReader struct {
-	name     string
-	defaults *pb.CreateTxRequest // submitter, terms and labels of all rows
-	rows     []fileRow
-	seen     map[string]int // line of each submitter and id
+	name     string // without the folder
+	in       *rowLimit
+	each     func(cells) bool // takes a row; false: no more
+	rows     int
+	line     int // of the last row
 	problems config.Problems
 }
 
-// readRows reads a file of transactions, and reports all mistakes at once.
-func readRows(path string, defaults *pb.CreateTxRequest) ([]fileRow, error) {
+// scanFile passes each row of a file to a function, until it returns false. It returns the mistakes
+// of the format.
+func scanFile(path string, each func(*fileReader, cells) bool) (config.Problems, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("--from-file: %w; correct the path", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("--from-file: %w", err)
+	in := bufio.NewReader(f)
+	if mark, _ := in.Peek(3); string(mark) == "\xef\xbb\xbf" { // Windows programs write it
+		_, _ = in.Discard(len(mark))
 	}
-	if len(text) > maxFileBytes {
-		return nil, fmt.Errorf("--from-file: %s exceeds %d bytes; split it", path, maxFileBytes)
+	r := &fileReader{name: filepath.Base(path), in: &rowLimit{in: in}}
+	r.each = func(c cells) bool {
+		r.in.bytes = 0
+		r.rows++
+		r.line = c.line
+		if r.rows > maxFileRows {
+			r.problem(fmt.Sprintf("%s:%d", r.name, c.line), "", "split the file",
+				"more than %d rows", maxFileRows)
+			return false
+		}
+		return each(r, c) && len(r.problems) < maxFileProblems
 	}
-	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // Windows programs write this mark
-	r := &fileReader{name: filepath.Base(path), defaults: defaults, seen: map[string]int{}}
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".csv":
-		r.readCSV(text)
+		r.readCSV()
 	case ".ndjson", ".jsonl":
-		r.readJSON(text)
+		r.readJSON()
 	default:
 		return nil, usageError{fmt.Sprintf(
 			"--from-file %q: the name must end with .csv, .ndjson or .jsonl", path)}
 	}
-	switch {
-	case len(r.problems) > 0:
-		return nil, fileProblems{r.problems}
-	case len(r.rows) == 0:
-		return nil, fmt.Errorf("--from-file: %s has no rows; add one for each transaction", path)
+	if failed := r.in.failed; failed != nil {
+		return nil, fmt.Errorf("--from-file: %w", failed)
 	}
-	return r.rows, nil
+	return r.problems, nil
+}
+
+// rowLimit bounds the bytes of one row: of a quote that is never closed, the row would be the rest
+// of the file.
+type rowLimit struct {
+	in     io.Reader
+	bytes  int   // since the last row
+	failed error // of the file
+}
+
+var errLongRow = fmt.Errorf("row is longer than %d bytes", maxRowBytes)
+
+// Read reads from the file.
+func (l *rowLimit) Read(p []byte) (int, error) {
+	if l.bytes > maxRowBytes {
+		return 0, errLongRow
+	}
+	n, err := l.in.Read(p)
+	l.bytes += n
+	if err != nil && !errors.Is(err, io.EOF) {
+		l.failed = err
+	}
+	return n, err
 }
 
 func (r *fileReader) problem(where, column, remedy, what string, args ...any) {
@@ -102,17 +121,8 @@ func (r *fileReader) problem(where, column, remedy, what string, args ...any) {
 	}
 }
 
-// full reports whether no more rows need to be read.
-func (r *fileReader) full(line int) bool {
-	if len(r.rows) >= maxFileRows {
-		r.problem(fmt.Sprintf("%s:%d", r.name, line), "", "split the file",
-			"more than %d rows", maxFileRows)
-	}
-	return len(r.rows) >= maxFileRows || len(r.problems) >= maxFileProblems
-}
-
-func (r *fileReader) readCSV(text []byte) {
-	in := csv.NewReader(bytes.NewReader(text))
+func (r *fileReader) readCSV() {
+	in := csv.NewReader(r.in)
 	in.TrimLeadingSpace = true
 	heading, err := in.Read()
 	if err != nil || !r.readHeading(heading) {
@@ -122,18 +132,14 @@ func (r *fileReader) readCSV(text []byte) {
 		}
 		return
 	}
+	r.line = 1
 	for {
 		record, err := in.Read()
 		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {
-			line, why := 0, err
-			if bad, ok := errors.AsType[*csv.ParseError](err); ok {
-				line, why = bad.Line, bad.Err
-			}
-			r.problem(fmt.Sprintf("%s:%d", r.name, line), "",
-				"give each row as many cells as the heading; quote cells with commas", "%v", why)
+			r.badRecord(err)
 			return
 		}
 		line, _ := in.FieldPos(0)
@@ -145,10 +151,22 @@ func (r *fileReader) readCSV(text []byte) {
 		for i, column := range heading {
 			c.values[column] = strings.TrimSpace(record[i])
 		}
-		if r.add(c); r.full(line) {
+		if !r.each(c) {
 			return
 		}
 	}
+}
+
+func (r *fileReader) badRecord(err error) {
+	line, why := r.line+1, err
+	if bad, ok := errors.AsType[*csv.ParseError](err); ok {
+		line, why = bad.Line, bad.Err
+	}
+	remedy := "give each row as many cells as the heading; quote cells with commas"
+	if errors.Is(err, errLongRow) {
+		remedy = "close the quotes of each cell"
+	}
+	r.problem(fmt.Sprintf("%s:%d", r.name, line), "", remedy, "%v", why)
 }
 
 func (r *fileReader) readHeading(heading []string) bool {
@@ -179,29 +197,36 @@ func (r *fileReader) checkColumn(where, column string) {
 	r.problem(where, column, remedy, "unknown column")
 }
 
-func (r *fileReader) readJSON(text []byte) {
+func (r *fileReader) readJSON() {
+	in := bufio.NewScanner(r.in)
+	in.Buffer(nil, maxRowBytes)
 	line := 0
-	for text := range bytes.Lines(text) {
+	for in.Scan() {
 		line++
-		if len(bytes.TrimSpace(text)) == 0 {
+		text := bytes.TrimSpace(in.Bytes())
+		if len(text) == 0 {
 			continue
 		}
 		where := fmt.Sprintf("%s:%d", r.name, line)
+		c := cells{line, map[string]string{}, func(string) string { return where }}
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(text, &object); err != nil {
 			r.problem(where, "", "write one JSON object on each line", "%v", err)
-			if r.full(line) {
+			if len(r.problems) >= maxFileProblems {
 				return
 			}
 			continue
 		}
-		c := cells{line, map[string]string{}, func(string) string { return where }}
 		for key, value := range object {
 			r.readMember(c, where, key, value)
 		}
-		if r.add(c); r.full(line) {
+		if !r.each(c) {
 			return
 		}
+	}
+	if err := in.Err(); err != nil && r.in.failed == nil {
+		r.problem(fmt.Sprintf("%s:%d", r.name, line+1), "", "write one JSON object on each line",
+			"%v", errLongRow)
 	}
 }
 
@@ -228,71 +253,4 @@ func (r *fileReader) readMember(c cells, where, key string, value json.RawMessag
 		return
 	}
 	c.values[key] = number.String()
-}
-
-// add checks a row. It reports the first mistake of each cell.
-func (r *fileReader) add(c cells) {
-	before := len(r.problems)
-	wrong := func(column, remedy, what string, args ...any) {
-		r.problem(c.place(column), column, remedy, what, args...)
-	}
-	q := proto.CloneOf(r.defaults)
-	q.Payload, q.RequestId = &pb.Payload{Value: "0"}, c.values["id"]
-	if id := q.GetRequestId(); id == "" || len(id) > maxRequestID {
-		wrong("id", "write a unique key of 1 to 128 characters", "%d characters", len(id))
-	}
-	if name := c.values["submitter"]; name != "" {
-		q.Submitter = name
-	}
-	if q.GetSubmitter() == "" {
-		wrong("submitter", "add the column, or give --submitter", "missing")
-	}
-	r.payload(c, q.GetPayload(), wrong)
-	for column, value := range c.values {
-		if key, is := strings.CutPrefix(column, labelColumn); is && value != "" {
-			if q.Labels == nil {
-				q.Labels = map[string]string{}
-			}
-			q.Labels[key] = value
-		}
-	}
-	key := q.GetSubmitter() + "\x00" + q.GetRequestId()
-	if first, twice := r.seen[key]; twice && q.GetRequestId() != "" {
-		wrong("id", "give each row another id", "%q is also the id of line %d", q.GetRequestId(),
-			first)
-	}
-	r.seen[key] = c.line
-	if len(r.problems) == before {
-		r.rows = append(r.rows, fileRow{c.line, q})
-	}
-}
-
-func (r *fileReader) payload(c cells, p *pb.Payload,
-	wrong func(column, remedy, what string, args ...any)) {
-	if text := c.values["value"]; text != "" {
-		wei, err := parseAmount(text)
-		if err != nil {
-			wrong("value", "write wei, or a unit, like 0.1ether", "%q is not an amount", text)
-		}
-		p.Value = wei
-	}
-	data, err := parseData(c.values["data"])
-	if err != nil {
-		wrong("data", "write bytes like 0xd09de08a", "not \"0x\" and pairs of hex digits")
-	}
-	p.Data = data
-	if text := c.values["gas_limit"]; text != "" {
-		if p.GasLimit, err = strconv.ParseUint(text, 10, 63); err != nil {
-			wrong("gas_limit", "write a whole number, or leave it empty", "%q is not a gas limit",
-				text)
-		}
-	}
-	switch p.To = c.values["to"]; {
-	case p.GetTo() == "" && len(data) == 0:
-		wrong("to", "write the recipient's address", "missing")
-	case p.GetTo() != "":
-		if _, err := txn.ParseAddress(p.GetTo()); err != nil {
-			wrong("to", "write \"0x\" and 40 hex digits", "%q: %v", p.GetTo(), err)
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -28,19 +29,39 @@ const (
 	fileProgressEvery = 2 * time.Second // between two lines of progress
 	// fileOutage is how long nothing may be accepted before the command gives up.
 	fileOutage = 5 * time.Minute
-	shownRows  = 20 // of a list of failures
+	shownRows  = 20    // of a list of failures
+	keptRows   = 10000 // of the failures, with --json
 )
 
-// payout is a file on its way.
+// payout is a file on its way. It holds a few bytes for each row, and the requests of one batch.
 type payout struct {
-	p      *program
-	c      *client
-	rows   []fileRow
-	result []rowResult
-	shown  time.Time // when progress was last printed
+	p        *program
+	c        *client
+	file     *rowFile
+	rows     []rowState // those read so far
+	pending  []pendingRow
+	failures map[int]rowResult // by row; at most keptRows
+	since    time.Time         // when a row was last accepted
+	delay    time.Duration     // before the next batch
+	shown    time.Time         // when progress was last printed
 }
 
-// rowResult is the state of a row. The JSON field names are stable.
+// rowState is what is known of a row.
+type rowState struct {
+	id                                 uuid.UUID // nil until it is accepted
+	line                               uint32
+	state                              uint8 // a pb.TxState
+	created, refused, final, succeeded bool
+}
+
+// pendingRow is a row that is not accepted yet.
+type pendingRow struct {
+	row     int
+	request *pb.CreateTxRequest
+	message string // of the last answer
+}
+
+// rowResult is a row that failed. The JSON field names are stable.
 type rowResult struct {
 	Line    int    `json:"line"`
 	ID      string `json:"id"`
@@ -48,8 +69,6 @@ type rowResult struct {
 	State   string `json:"state,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-
-	created, refused, final, succeeded bool
 }
 
 // summary is the result of a file. The JSON field names are stable.
@@ -60,7 +79,8 @@ type summary struct {
 	Refused  int            `json:"refused"`
 	Open     int            `json:"open"`     // accepted and not final
 	Final    map[string]int `json:"final"`    // by state
-	Failures []rowResult    `json:"failures"` // refused, or final without success
+	Failed   int            `json:"failed"`   // refused, or final without success
+	Failures []rowResult    `json:"failures"` // the first 10,000
 }
 
 // createFromFile queues the transactions of a file, and with wait follows them until all are final.
@@ -83,17 +103,15 @@ func (p *program) createFromFile(cmd *cobra.Command, f *clientFlags, t createFla
 	if err != nil {
 		return misused(cmd, "%v", err)
 	}
-	rows, err := readRows(t.fromFile, &pb.CreateTxRequest{
-		Submitter: t.submitter, Terms: terms, Labels: labels})
+	o := &payout{p: p, failures: map[int]rowResult{}, shown: p.clock.Now()}
+	o.file, err = checkFile(t.fromFile, &pb.CreateTxRequest{
+		Submitter: t.submitter, Terms: terms, Labels: labels},
+		func(rows int) { o.progress("%d rows checked", rows) })
 	if err != nil {
 		return err
 	}
 	return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
-		o := &payout{p: p, c: c, rows: rows, result: make([]rowResult, len(rows)),
-			shown: p.clock.Now()}
-		for i, row := range rows {
-			o.result[i] = rowResult{Line: row.line, ID: row.request.GetRequestId()}
-		}
+		o.c, o.rows = c, make([]rowState, 0, o.file.rows)
 		err := o.queue(ctx)
 		if err == nil && t.wait {
 			err = o.await(ctx)
@@ -104,81 +122,98 @@ func (p *program) createFromFile(cmd *cobra.Command, f *clientFlags, t createFla
 
 // queue sends all rows in batches. Repeating a batch is safe: each row has its request_id.
 func (o *payout) queue(ctx context.Context) error {
-	left := make([]int, len(o.rows))
-	for i := range left {
-		left[i] = i
+	o.since = o.p.clock.Now()
+	err := o.file.each(func(line int, q *pb.CreateTxRequest) error {
+		o.pending = append(o.pending, pendingRow{row: len(o.rows), request: q})
+		o.rows = append(o.rows, rowState{line: uint32(line)})
+		for o.batch() < len(o.pending) || len(o.pending) >= batchRows {
+			if err := o.sendBatch(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for err == nil && len(o.pending) > 0 {
+		err = o.sendBatch(ctx)
 	}
-	since, delay := o.p.clock.Now(), time.Duration(0)
-	for len(left) > 0 {
-		batch := left[:o.batch(left)]
-		again, err := o.send(ctx, batch)
-		if err != nil {
-			return err
-		}
-		left = append(again, left[len(batch):]...)
-		if len(again) < len(batch) {
-			since, delay = o.p.clock.Now(), 0
-		}
-		o.progress("%d of %d rows queued", len(o.rows)-len(left), len(o.rows))
-		if len(again) == 0 {
-			continue
-		}
-		if o.p.clock.Now().Sub(since) > fileOutage {
-			return fmt.Errorf("no row accepted for %s: %s", fileOutage,
-				o.result[again[0]].Message)
-		}
-		delay = min(max(2*delay, 100*time.Millisecond), 5*time.Second)
-		if err := clock.Sleep(ctx, o.p.clock, delay); err != nil {
+	return err
+}
+
+// sendBatch sends pending rows, and waits if a node accepts none for now.
+func (o *payout) sendBatch(ctx context.Context) error {
+	if o.delay > 0 {
+		if err := clock.Sleep(ctx, o.p.clock, o.delay); err != nil {
 			return errInterrupted
 		}
+	}
+	batch := o.pending[:o.batch()]
+	again, err := o.send(ctx, batch)
+	if err != nil {
+		return err
+	}
+	sent := len(batch)
+	o.pending = append(again, o.pending[sent:]...)
+	o.progress("%d of %d rows queued", len(o.rows)-len(o.pending), o.file.rows)
+	switch {
+	case len(again) < sent:
+		o.since, o.delay = o.p.clock.Now(), 0
+	case o.p.clock.Now().Sub(o.since) > fileOutage:
+		return fmt.Errorf("no row accepted for %s: %s", fileOutage, again[0].message)
+	}
+	if len(again) > 0 {
+		o.delay = min(max(2*o.delay, 100*time.Millisecond), 5*time.Second)
 	}
 	return nil
 }
 
-// batch returns how many of some rows fit into a call, at least one.
-func (o *payout) batch(rows []int) int {
+// batch returns how many of the pending rows fit into a call, at least one.
+func (o *payout) batch() int {
 	bytes := 0
-	for n, i := range rows[:min(batchRows, len(rows))] {
-		if bytes += proto.Size(o.rows[i].request); bytes > batchBytes && n > 0 {
+	for n, row := range o.pending[:min(batchRows, len(o.pending))] {
+		if bytes += proto.Size(row.request); bytes > batchBytes && n > 0 {
 			return n
 		}
 	}
-	return min(batchRows, len(rows))
+	return min(batchRows, len(o.pending))
 }
 
 // send sends one batch, and returns the rows to send again.
-func (o *payout) send(ctx context.Context, batch []int) (again []int, err error) {
+func (o *payout) send(ctx context.Context, batch []pendingRow) (again []pendingRow, err error) {
 	ask := &pb.BatchCreateTxRequest{}
-	for _, i := range batch {
-		ask.Requests = append(ask.Requests, o.rows[i].request)
+	for _, row := range batch {
+		ask.Requests = append(ask.Requests, row.request)
 	}
 	answer, err := call(ctx, o.c, o.c.txs.BatchCreateTx, ask)
 	switch {
 	case ctx.Err() != nil:
 		return nil, errInterrupted
 	case err != nil && retryable(status.Code(err)):
-		for _, i := range batch {
-			o.result[i].Message = err.Error()
+		for _, row := range batch {
+			row.message = err.Error()
+			again = append(again, row)
 		}
-		return batch, nil
+		return again, nil
 	case err != nil:
 		return nil, err
 	}
 	for n, r := range answer.GetResults() {
-		i := batch[n]
-		at := &o.result[i]
-		if e := r.GetError(); e != nil {
-			failed := status.FromProto(e)
-			at.Reason, at.Message = reasonOf(failed), failed.Message()
-			if retryable(failed.Code()) {
-				again = append(again, i)
-			} else {
-				at.refused = true
-			}
+		row := batch[n]
+		at := &o.rows[row.row]
+		e := r.GetError()
+		if e == nil {
+			at.created = r.GetCreated()
+			o.know(row.row, r.GetTx())
 			continue
 		}
-		at.created = r.GetCreated()
-		o.know(at, r.GetTx())
+		failed := status.FromProto(e)
+		if retryable(failed.Code()) {
+			row.message = failed.Message()
+			again = append(again, row)
+			continue
+		}
+		at.refused = true
+		o.fail(row.row, rowResult{ID: row.request.GetRequestId(), Reason: reasonOf(failed),
+			Message: failed.Message()})
 	}
 	return again, nil
 }
@@ -188,14 +223,18 @@ func retryable(code codes.Code) bool {
 		code == codes.DeadlineExceeded || code == codes.Aborted
 }
 
-func (o *payout) know(at *rowResult, tx *pb.Tx) {
-	o.update(at, &pb.TxEvent{TxId: tx.GetTxId(), State: tx.GetState(), SubState: tx.GetSubState(),
-		Reason: tx.GetReason(), Message: tx.GetLastError(), Executed: tx.GetExecuted()})
+// know takes the state of a row from its transaction.
+func (o *payout) know(row int, tx *pb.Tx) {
+	o.update(row, tx.GetRequestId(), &pb.TxEvent{
+		TxId: tx.GetTxId(), State: tx.GetState(), SubState: tx.GetSubState(),
+		Reason: tx.GetReason(), Message: tx.GetLastError(), Executed: tx.GetExecuted(),
+	})
 }
 
-func (o *payout) update(at *rowResult, e *pb.TxEvent) {
-	at.TxID, at.State = e.GetTxId(), shownState(e.GetState(), e.GetSubState())
-	at.Reason, at.Message = e.GetReason(), e.GetMessage()
+func (o *payout) update(row int, requestID string, e *pb.TxEvent) {
+	at := &o.rows[row]
+	at.id, _ = uuid.Parse(e.GetTxId()) // nil if invalid: the row is then not followed
+	at.state = uint8(e.GetState())
 	switch e.GetState() {
 	case pb.TxState_TX_STATE_CONFIRMED, pb.TxState_TX_STATE_FAILED_FINAL,
 		pb.TxState_TX_STATE_CANCELLED:
@@ -204,29 +243,47 @@ func (o *payout) update(at *rowResult, e *pb.TxEvent) {
 		at.final = false // a reorg may revoke an outcome
 	}
 	at.succeeded = e.GetExecuted() == pb.Executed_EXECUTED_SUCCESS
+	delete(o.failures, row)
+	if at.final && !at.succeeded {
+		o.fail(row, rowResult{
+			ID: requestID, TxID: e.GetTxId(), State: shownState(e.GetState(), e.GetSubState()),
+			Reason: e.GetReason(), Message: e.GetMessage(),
+		})
+	}
+}
+
+// fail keeps a failure for the summary.
+func (o *payout) fail(row int, r rowResult) {
+	if len(o.failures) < keptRows {
+		r.Line = int(o.rows[row].line)
+		o.failures[row] = r
+	}
 }
 
 // await follows all accepted rows until they are final, a hundred at a time.
 func (o *payout) await(ctx context.Context) error {
-	byID := map[string]*rowResult{}
-	var open []string
-	for i := range o.result {
-		if at := &o.result[i]; at.TxID != "" {
-			byID[at.TxID] = at
-			if !at.final {
-				open = append(open, at.TxID)
+	for row := 0; row < len(o.rows); {
+		var ids []string
+		rows, requests := map[string]int{}, map[string]string{}
+		for ; row < len(o.rows) && len(ids) < watchedRows; row++ {
+			if at := o.rows[row]; at.id != uuid.Nil && !at.final {
+				ids = append(ids, at.id.String())
+				rows[at.id.String()] = row
 			}
 		}
-	}
-	for ids := range slices.Chunk(open, watchedRows) {
+		if len(ids) == 0 {
+			break
+		}
 		ask := &pb.WatchTxRequest{UntilFinal: true,
 			Target: &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: ids}}}
 		err := o.p.follow(ctx, o.c, ask, func(m *pb.WatchTxResponse) error {
-			if tx := m.GetSnapshot(); tx != nil {
-				o.know(byID[tx.GetTxId()], tx)
+			tx, e := m.GetSnapshot(), m.GetEvent()
+			if row, known := rows[tx.GetTxId()]; known {
+				requests[tx.GetTxId()] = tx.GetRequestId()
+				o.know(row, tx)
 			}
-			if e := m.GetEvent(); e != nil {
-				o.update(byID[e.GetTxId()], e)
+			if row, known := rows[e.GetTxId()]; known {
+				o.update(row, requests[e.GetTxId()], e)
 			}
 			if o.p.clock.Now().Sub(o.shown) >= fileProgressEvery { // counting is not free
 				s := o.summary()
@@ -249,28 +306,32 @@ func (o *payout) progress(format string, args ...any) {
 }
 
 func (o *payout) summary() summary {
-	s := summary{Rows: len(o.rows), Final: map[string]int{}, Failures: []rowResult{}}
-	for i := range o.result {
-		at := &o.result[i]
+	s := summary{Rows: o.file.rows, Final: map[string]int{}, Failures: []rowResult{}}
+	for i := range o.rows {
+		at := &o.rows[i]
+		accepted := at.id != uuid.Nil
 		switch {
-		case at.TxID == "" && !at.refused: // not sent
 		case at.refused:
 			s.Refused++
+		case !accepted: // not sent
 		case at.created:
 			s.Created++
 		default:
 			s.Existing++
 		}
 		switch {
-		case at.TxID == "":
+		case !accepted:
 		case at.final:
-			s.Final[at.State]++
+			s.Final[shownState(pb.TxState(at.state), 0)]++
 		default:
 			s.Open++
 		}
 		if at.refused || at.final && !at.succeeded {
-			s.Failures = append(s.Failures, *at)
+			s.Failed++
 		}
+	}
+	for _, row := range slices.Sorted(maps.Keys(o.failures)) {
+		s.Failures = append(s.Failures, o.failures[row])
 	}
 	return s
 }
@@ -288,8 +349,9 @@ func (o *payout) report(cut error) error {
 	case cut != nil:
 		return fmt.Errorf("%w; %d rows not sent; repeat the command to resume (no row is sent "+
 			"twice)", cut, unsent)
-	case len(s.Failures) > 0:
-		return fmt.Errorf("%d of %d rows failed", len(s.Failures), s.Rows)
+	case s.Failed > 0:
+		return fmt.Errorf("%d of %d rows failed; correct them under other ids, in another file",
+			s.Failed, s.Rows)
 	}
 	return nil
 }
@@ -319,8 +381,8 @@ func (s summary) print(w io.Writer) error {
 		w); err != nil {
 		return err
 	}
-	if more := len(s.Failures) - shownRows; more > 0 {
-		return line("and %d more; --json lists all", more)(w)
+	if more := s.Failed - shownRows; more > 0 {
+		return line("and %d more; --json lists up to %d", more, keptRows)(w)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
 // payoutFile writes a file of transactions.
@@ -109,9 +111,17 @@ func TestTxCreate_FromFile_Mistakes(t *testing.T) {
 			"a,,,,\n",
 			[]string{"p.csv:3:1 id", "p.csv:3:13 gas_limit", "p.csv:3:2 to", "p.csv:3:7 value",
 				"p.csv:3:9 data", "p.csv:4:1 id", "p.csv:4:3 to"}},
-		"unknown column": {"p.csv", "id,too,label:\n", []string{"p.csv:1 label:", "p.csv:1 too"}},
-		"no id":          {"p.csv", "to,value\n", []string{"p.csv:1 id"}},
-		"ragged row":     {"p.csv", "id,to\na\n", []string{"p.csv:2 "}},
+		"unknown column":        {"p.csv", "id,too,label:\n", []string{"p.csv:1 label:", "p.csv:1 too"}},
+		"no id":                 {"p.csv", "to,value\n", []string{"p.csv:1 id"}},
+		"bad row in the middle": {"p.csv", "id,to\n" + manyRows(0, 300) + "bad,0x12\n" + manyRows(300, 600), []string{"p.csv:302:5 to"}},
+		"duplicate far away": {"p.csv", "id,to\n" + manyRows(0, 600) + manyRows(7, 8),
+			[]string{"p.csv:602:1 id"}},
+		"duplicate in JSON": {"p.ndjson", strings.Repeat(`{"id":"a","to":"`+recipient+"\"}\n", 3),
+			[]string{"p.ndjson:2 id", "p.ndjson:3 id"}},
+		"open quote": {"p.csv", "id,to\n\"" + strings.Repeat("x", maxRowBytes+9000),
+			[]string{"p.csv:2 "}},
+		"long line":  {"p.ndjson", strings.Repeat("x", maxRowBytes+1), []string{"p.ndjson:1 "}},
+		"ragged row": {"p.csv", "id,to\na\n", []string{"p.csv:2 "}},
 		"JSON": {"p.ndjson", "{\"id\":\"a\",\"to\":\"" + recipient + "\",\"vale\":1}\nx\n",
 			[]string{"p.ndjson:1 vale", "p.ndjson:2 "}},
 	} {
@@ -131,13 +141,47 @@ func TestTxCreate_FromFile_Mistakes(t *testing.T) {
 			}
 		})
 	}
-	if l.good("tx", "list", "--json") == "" {
-		t.Error("no list")
+	var listed struct{ Txs []struct{} }
+	if l.unmarshal(l.good("tx", "list", "--json"), &listed); len(listed.Txs) > 0 {
+		t.Errorf("%d rows of files with mistakes are queued", len(listed.Txs))
 	}
 	l.bad(exitUsage, "--value", "tx", "create", "--from-file", "p.csv", "--value", "1")
 	l.bad(exitUsage, ".ndjson", "tx", "create", "--from-file", l.payoutFile("p.txt", "x"))
 	l.bad(exitUsage, "--not-after", "tx", "create", "--from-file", "p.csv", "--not-after", "10m")
 	l.bad(exitFailed, "p.csv", "tx", "create", "--from-file", "/nowhere/p.csv")
+}
+
+// manyRows are rows of a CSV file with the ids from first to before last.
+func manyRows(first, last int) string {
+	var text strings.Builder
+	for i := first; i < last; i++ {
+		fmt.Fprintf(&text, "row-%d,%s\n", i, recipient)
+	}
+	return text.String()
+}
+
+// A file that changes while it is sent is reported: rows may be missing.
+func TestRowFile_Changed_Reported(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "p.csv")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte("id,to\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(manyRows(0, 3))
+	f, err := checkFile(path, &pb.CreateTxRequest{Submitter: "alice"}, func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"longer": manyRows(0, 4), "shorter": manyRows(0, 2), "invalid": "row-0,0x12\n",
+	} {
+		write(text)
+		if f.each(func(int, *pb.CreateTxRequest) error { return nil }) == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
 }
 
 func TestStatus(t *testing.T) {
