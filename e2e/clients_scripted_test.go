@@ -275,9 +275,14 @@ func certifiedName(ctx context.Context) string {
 // nodes and clients need.
 func writeCertificates(t *testing.T, dir string) *tls.Config {
 	t.Helper()
+	return certificatesFor(t, dir, "node.test")
+}
+
+// certificatesFor makes the same for a server of this name.
+func certificatesFor(t *testing.T, dir, server string) *tls.Config {
+	t.Helper()
 	authority := newCertificate(t, "authority", nil)
-	node, client := newCertificate(t, "node.test", authority), newCertificate(t, "caller",
-		authority)
+	node, client := newCertificate(t, server, authority), newCertificate(t, "caller", authority)
 	for name, c := range map[string]*certificate{"ca": authority, "client": client, "node": node} {
 		key, err := x509.MarshalPKCS8PrivateKey(c.key)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,10 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -24,7 +28,8 @@ import (
 // collector is an OTLP collector that keeps all spans.
 type collector struct {
 	collectorpb.UnimplementedTraceServiceServer
-	url string
+	url   string
+	files string // folder with the certificates
 
 	mu    sync.Mutex
 	spans []received
@@ -42,17 +47,26 @@ func startCollector(t *testing.T) *collector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &collector{url: "http://" + listener.Addr().String()}
-	server := grpc.NewServer()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	c := &collector{url: "https://localhost:" + port, files: t.TempDir()}
+	secure := certificatesFor(t, c.files, "localhost") // requires a client certificate
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(secure)))
 	collectorpb.RegisterTraceServiceServer(server, c)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return c
 }
 
+// collectorToken is what the collector requires in the header authorization.
+const collectorToken = "Bearer collector-secret-0123456789"
+
 // Export keeps spans.
-func (c *collector) Export(_ context.Context,
+func (c *collector) Export(ctx context.Context,
 	r *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
+	if got := metadata.ValueFromIncomingContext(ctx, "authorization"); !slices.Equal(got,
+		[]string{collectorToken}) {
+		return nil, status.Error(codes.Unauthenticated, "unknown token")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, of := range r.GetResourceSpans() {
@@ -89,15 +103,27 @@ func (c *collector) of(trace string) []received {
 	return found
 }
 
-// tracedNode prepares a node that exports traces.
-func tracedNode(t *testing.T, c *testChain, o nodeOptions, url, collector string) *node {
+// tracedNode prepares a node that exports traces. Its token is in its configuration, or else in a
+// file.
+func tracedNode(t *testing.T, c *testChain, o nodeOptions, url string, to *collector,
+	inFile bool) *node {
 	t.Helper()
 	n := prepareNode(t, c, o, url)
 	text, err := os.ReadFile(n.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, n.config, string(text)+fmt.Sprintf("tracing: {endpoint: %q}\n", collector))
+	header := "authorization=" + strings.ReplaceAll(collectorToken, " ", "%20")
+	setting := fmt.Sprintf("headers: %q", header)
+	if inFile {
+		path := filepath.Join(t.TempDir(), "headers")
+		writeFile(t, path, header+"\n")
+		setting = fmt.Sprintf("headers_file: %q", path)
+	}
+	writeFile(t, n.config, string(text)+fmt.Sprintf("tracing: {endpoint: %q, ca_file: %q, "+
+		"cert_file: %q, key_file: %q, %s}\n", to.url, filepath.Join(to.files, "ca.pem"),
+		filepath.Join(to.files, "client.pem"), filepath.Join(to.files, "client-key.pem"),
+		setting))
 	return n
 }
 
@@ -110,12 +136,12 @@ func TestTraces_TwoNodes_OneTrace(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	saveKeys(t, keys, c)
 	o := nodeOptions{confirmations: 2, poll: 50 * time.Millisecond, keys: keys, name: "owner"}
-	owner := tracedNode(t, c, o, url, collector.url)
+	owner := tracedNode(t, c, o, url, collector, true)
 	owner.migrate(t)
 	owner.start(t)
 	owner.await(t, owner.create(t, owner.names[0], "first", transfer).GetTxId(), time.Minute)
 	o.name = "api"
-	api := tracedNode(t, c, o, url, collector.url)
+	api := tracedNode(t, c, o, url, collector, false)
 	api.start(t)
 
 	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -137,7 +163,8 @@ func TestTraces_TwoNodes_OneTrace(t *testing.T) {
 		final.GetTxId()).Scan(&raw); err != nil {
 		t.Fatal(err)
 	}
-	secrets := []string{raw, c.url, hex.EncodeToString(payload.GetData()), password}
+	secrets := []string{raw, c.url, hex.EncodeToString(payload.GetData()), password,
+		"collector-secret"}
 	eventually(t, time.Minute, "the trace is complete", func() error {
 		return completeTrace(collector.of(trace), parent, final, secrets)
 	})
@@ -164,6 +191,7 @@ func completeTrace(spans []received, client string, tx *fencepostv1.Tx, secrets 
 		{"fencepost.sign", "owner", "fencepost.allocate"},
 		{"fencepost.submit", "owner", call},
 		{"fencepost.rpc.send", "owner", "fencepost.submit"},
+		{"fencepost.rpc.receipt", "owner", call},
 		{"fencepost.move ALLOCATED", "owner", call},
 		{"fencepost.move SUBMITTED", "owner", call},
 		{"fencepost.move INCLUDED", "owner", call},

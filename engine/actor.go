@@ -472,7 +472,7 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	if a.e.keeper.checkDeadline(a.id); ctx.Err() != nil {
 		return nil, ctx.Err() // the ledger read may have taken long
 	}
-	traced, endTrace := a.traceStep(ctx, next)
+	traced, endTrace := a.traceStep(ctx, view, next)
 	did, err := a.perform(traced, view, next)
 	a.busyAt = a.e.Clock.Now() // a slow step is not idle time: its account read stays valid
 	if err != nil {

@@ -117,6 +117,7 @@ func (a *actor) applyWrite(v *txn.View, w *txn.Write) {
 	}
 	a.logMove(tx, w)
 	a.measure(tx, w)
+	a.traceReceipt(tx, w)
 	a.traceMove(tx, w)
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded {
 		a.used = txn.UsedNonce{}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
@@ -15,21 +16,53 @@ import (
 // served by another node. Their attributes are ids, states and classes: no payload, signed bytes,
 // URL or message.
 
-// traceStep starts the span of a step with an external effect; end takes the result of its commit.
-// Calls in the returned context are children of the span.
-func (a *actor) traceStep(ctx context.Context, s txn.Step) (in context.Context,
+// traceStep starts the span of a step with an external effect, in the trace of each transaction
+// that it is for; end takes the result of its commit. Calls in the returned context are children of
+// the first, which the others are linked to.
+func (a *actor) traceStep(ctx context.Context, v *txn.View, s txn.Step) (in context.Context,
 	end func(store.Outcome, error)) {
-	tx := txOf(s)
-	if tx == nil || tx.TraceParent == "" {
+	txs := slices.DeleteFunc(txsOf(v, s),
+		func(tx *txn.Tx) bool { return tx == nil || tx.TraceParent == "" })
+	if len(txs) == 0 {
 		return ctx, func(store.Outcome, error) {}
 	}
-	in, span := a.e.Tracer.Start(inTrace(ctx, tx), "fencepost."+opOf(s),
-		trace.WithAttributes(a.traceAttributes(tx)...))
-	return in, func(o store.Outcome, err error) {
-		span.SetAttributes(attribute.String("fencepost.commit", o.String()),
-			attribute.Bool("fencepost.failed", err != nil))
-		span.End()
+	var first trace.Link
+	var spans []trace.Span
+	for i, tx := range txs {
+		options := []trace.SpanStartOption{trace.WithAttributes(a.traceAttributes(tx)...)}
+		if i > 0 {
+			options = append(options, trace.WithLinks(first))
+		}
+		own, span := a.e.Tracer.Start(inTrace(ctx, tx), "fencepost."+spanOf(s), options...)
+		spans = append(spans, span)
+		if i == 0 {
+			in, first = own, trace.LinkFromContext(own)
+		}
 	}
+	return in, func(o store.Outcome, err error) {
+		for _, span := range spans {
+			span.SetAttributes(attribute.String("fencepost.commit", o.String()),
+				attribute.Bool("fencepost.failed", err != nil))
+			span.End()
+		}
+	}
+}
+
+// traceReceipt records the call that found the receipt of a transaction. It looked up those of
+// others too, so it has no span of its own while it runs.
+func (a *actor) traceReceipt(tx *txn.Tx, w *txn.Write) {
+	if tx.TraceParent == "" || w.Kind != txn.EventIncluded || tx.Receipt == nil {
+		return
+	}
+	r, known := a.track.LastReading(tx.Receipt.TxHash)
+	if !known {
+		return
+	}
+	_, span := a.e.Tracer.Start(inTrace(context.Background(), tx), "fencepost.rpc.receipt",
+		trace.WithTimestamp(r.Began), trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(append(a.traceAttributes(tx),
+			attribute.Int("fencepost.hashes", r.Hashes))...))
+	span.End(trace.WithTimestamp(r.Ended))
 }
 
 // traceMove records a committed move as a span without duration. A final move also records the
@@ -80,19 +113,46 @@ func inTrace(ctx context.Context, tx *txn.Tx) context.Context {
 		propagation.MapCarrier{"traceparent": tx.TraceParent})
 }
 
-// txOf returns the transaction of a step that calls a chain or a signer; nil if it is about none.
-func txOf(s txn.Step) *txn.Tx {
-	switch s := s.(type) {
-	case txn.Prepare:
-		return s.Tx
-	case txn.PrepareRange:
-		return s.Items[0].Tx
-	case txn.Broadcast:
-		return s.Tx
-	case txn.BroadcastRange:
-		return s.Items[0].Tx
-	case *txn.Replace:
-		return s.Tx
+// spanOf names the span of a step.
+func spanOf(s txn.Step) string {
+	switch s.(type) {
+	case txn.ReadAccount:
+		return "read_account"
+	case txn.FindConsumer:
+		return "find_consumer"
 	}
-	return nil
+	return opOf(s)
+}
+
+// txsOf returns the transactions that a step calls a chain or a signer for. An account is read for
+// the lowest nonce in flight, or else for the head of the queue, if no transaction is named.
+func txsOf(v *txn.View, s txn.Step) (txs []*txn.Tx) {
+	switch s := s.(type) {
+	case txn.ReadAccount:
+		switch {
+		case s.Tx != nil:
+			return []*txn.Tx{s.Tx}
+		case len(v.Open) > 0:
+			return []*txn.Tx{&v.Open[0]}
+		case len(v.Queue) > 0:
+			return []*txn.Tx{&v.Queue[0]}
+		}
+	case txn.FindConsumer:
+		return []*txn.Tx{s.Tx}
+	case txn.Prepare:
+		return []*txn.Tx{s.Tx}
+	case txn.PrepareRange:
+		for i := range s.Items {
+			txs = append(txs, s.Items[i].Tx)
+		}
+	case txn.Broadcast:
+		return []*txn.Tx{s.Tx}
+	case txn.BroadcastRange:
+		for i := range s.Items {
+			txs = append(txs, s.Items[i].Tx)
+		}
+	case *txn.Replace:
+		return []*txn.Tx{s.Tx}
+	}
+	return txs
 }

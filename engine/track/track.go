@@ -93,6 +93,7 @@ type follow struct {
 	// the receipt reports a failure, or an earlier one of the same block reported another result
 	doubted bool
 	agreed  bool // of a doubted receipt: the reading at its final depth reported the same
+	read    Reading
 }
 
 // lowerUpdates is how many updates in a row must see a head below the tip before it counts as a
@@ -324,10 +325,11 @@ func (t *Tracker) update(ctx context.Context) error {
 		return err
 	}
 	clear(t.walked)
-	answers := t.lookUp(ctx, t.hashesToLookUp(next, added, gap))
+	answers, read := t.lookUp(ctx, t.hashesToLookUp(next, added, gap))
 	next, older := t.reachDown(ctx, next, t.heights(added, answers))
 	next = t.deepen(ctx, next)
-	t.publish(update{next, added, gap, answers, older, t.readBelowWindow(ctx, next, gap), tagged})
+	below := t.readBelowWindow(ctx, next, gap)
+	t.publish(update{next, added, gap, answers, read, older, below, tagged})
 	return nil
 }
 
@@ -428,14 +430,16 @@ func (t *Tracker) hashesToLookUp(next window, added []txn.Block, gap bool) []txn
 	return hashes
 }
 
-func (t *Tracker) lookUp(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
+func (t *Tracker) lookUp(ctx context.Context,
+	hashes []txn.Hash) (answers []txn.ReceiptResult, r Reading) {
 	if len(hashes) == 0 {
-		return nil
+		return nil, r
 	}
-	began := t.clock.Now()
-	answers := t.chain.Receipts(ctx, hashes)
-	t.looked(ctx, answers, t.clock.Now().Sub(began))
-	return answers
+	r.Began = t.clock.Now()
+	answers = t.chain.Receipts(ctx, hashes)
+	r.Ended, r.Hashes = t.clock.Now(), len(hashes)
+	t.looked(ctx, answers, r.Ended.Sub(r.Began))
+	return answers, r
 }
 
 // heights are the block numbers that the answers depend on: of the receipt, or without one, of the
@@ -500,6 +504,7 @@ type update struct {
 	added   []txn.Block
 	gap     bool // blocks were missed
 	answers []txn.ReceiptResult
+	read    Reading             // of the answers
 	older   map[uint64]txn.Hash // canonical blocks below the window
 	below   map[uint64]txn.Hash // audited blocks below the window
 	tagged  *txn.Block          // nil: not read
@@ -583,7 +588,7 @@ func (t *Tracker) take(n update) (changed map[*follow]bool) {
 		if t.doubt(f, receipt, n.next) {
 			changed[f] = true
 		}
-		f.receipt = receipt
+		f.receipt, f.read = receipt, n.read
 		if t.setKnown(a.Hash, f, known); known {
 			f.listed = nil
 		}

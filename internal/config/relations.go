@@ -110,6 +110,12 @@ func relations() []relation {
 			relateSignerTLS,
 		},
 		{
+			"tracing.headers and tracing.headers_file exclude each other; tracing.cert_file and " +
+				"tracing.key_file go together. All of them, and tracing.ca_file, require " +
+				"tracing.endpoint with https; headers may also go to a loopback address.",
+			relateTracing,
+		},
+		{
 			"A sink has the settings that its kind needs: sinks.*.webhook.url and " +
 				"secrets_file; sinks.*.kafka.brokers and topic; sinks.*.nats.servers, subject " +
 				"and stream. SASL needs username and password_file, and PLAIN also tls. " +

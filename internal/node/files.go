@@ -52,6 +52,9 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger,
 			all = append(all, problem(cfg, cfg.Path("submitters", i)+".address", noKey(s))...)
 		}
 	}
+	if _, _, err := collectorAccess(cfg.Tracing); err != nil {
+		all = append(all, problem(cfg, "tracing.endpoint", err)...)
+	}
 	for i, c := range cfg.Chains {
 		_, err := chain.LoadErrors(c.ABIFiles...)
 		all = append(all, problem(cfg, cfg.Path("chains", i)+".abi_files", err)...)
@@ -64,7 +67,11 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger,
 
 // warnOfReaders warns of files with secrets that other users can read. Key stores warn of theirs.
 func warnOfReaders(cfg *config.Config, log *slog.Logger) {
-	files := map[string]string{"grpc.tokens_file": cfg.GRPC.TokensFile}
+	files := map[string]string{
+		"grpc.tokens_file":     cfg.GRPC.TokensFile,
+		"tracing.headers_file": cfg.Tracing.HeadersFile,
+		"tracing.key_file":     cfg.Tracing.KeyFile,
+	}
 	for i, s := range cfg.Signers {
 		for key, file := range s.Secrets() {
 			files[cfg.Path("signers", i)+"."+key] = file

@@ -2,25 +2,57 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
+	"fmt"
+	"os"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fencepost/fencepost/engine"
+	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/internal/telemetry"
 	"github.com/fencepost/fencepost/txn"
 )
 
 // openTraces makes the export of traces, if it is configured.
 func (n *Node) openTraces(ctx context.Context, name, version string) (err error) {
-	if t := n.cfg.Tracing; t.Endpoint != "" {
-		n.traces, err = telemetry.NewTraces(ctx, telemetry.TraceOptions{
-			Endpoint: t.Endpoint, SampleRatio: t.SampleRatio, Node: name, Version: version,
-			Log: n.log,
-		})
+	t := n.cfg.Tracing
+	if t.Endpoint == "" {
+		return nil
 	}
+	o := telemetry.TraceOptions{
+		Endpoint: t.Endpoint, SampleRatio: t.SampleRatio, Node: name, Version: version, Log: n.log,
+	}
+	if o.Headers, o.TLS, err = collectorAccess(t); err != nil {
+		return err
+	}
+	n.traces, err = telemetry.NewTraces(ctx, o)
 	return err
+}
+
+// collectorAccess returns the headers and the encryption of a collector; nil without TLS files.
+func collectorAccess(t config.Tracing) (map[string]string, *tls.Config, error) {
+	text := t.Headers.Reveal()
+	if t.HeadersFile != "" {
+		content, err := os.ReadFile(t.HeadersFile)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read tracing.headers_file: %w", err)
+		}
+		text = string(content)
+	}
+	headers, err := config.ParseHeaders(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read tracing.headers_file: %w", err)
+	}
+	if t.CAFile == "" && t.CertFile == "" {
+		return headers, nil, nil
+	}
+	secure, err := brokerTLS(config.SinkTLS{
+		Enabled: true, CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile,
+	})
+	return headers, secure, err
 }
 
 // tracedChain adds a span to the calls that are made for a traced transaction.
@@ -78,6 +110,79 @@ func (c tracedChain) Fees(outer context.Context, r txn.FeeRequest) (txn.Fees, tx
 	fees, o := c.Chain.Fees(ctx, r)
 	endClass(ctx, outer, o.Class)
 	return fees, o
+}
+
+func (c tracedChain) SendInOrder(outer context.Context, signed []txn.Signed) []txn.Outcome {
+	ctx, span := child(outer, c.tracer, "fencepost.rpc.send")
+	outcomes := c.Chain.SendInOrder(ctx, signed)
+	span.SetAttributes(attribute.Int("fencepost.transactions", len(signed)))
+	endClass(ctx, outer, worst(outcomes))
+	return outcomes
+}
+
+func (c tracedChain) QuoteInOrder(outer context.Context, drafts []txn.Draft) []txn.Quoted {
+	ctx, span := child(outer, c.tracer, "fencepost.rpc.quote")
+	quoted := c.Chain.QuoteInOrder(ctx, drafts)
+	outcomes := make([]txn.Outcome, len(quoted))
+	for i := range quoted {
+		outcomes[i] = quoted[i].Outcome
+	}
+	span.SetAttributes(attribute.Int("fencepost.transactions", len(quoted)))
+	endClass(ctx, outer, worst(outcomes))
+	return quoted
+}
+
+// worst returns the first class that is not ACCEPTED; ACCEPTED if there is none.
+func worst(outcomes []txn.Outcome) txn.Class {
+	for _, o := range outcomes {
+		if o.Class != txn.Accepted {
+			return o.Class
+		}
+	}
+	return txn.Accepted
+}
+
+func (c tracedChain) Gas(outer context.Context, d txn.Draft) (uint64, txn.Outcome) {
+	ctx, _ := child(outer, c.tracer, "fencepost.rpc.gas")
+	gas, o := c.Chain.Gas(ctx, d)
+	endClass(ctx, outer, o.Class)
+	return gas, o
+}
+
+// endRead ends the span of a read. Errors are not recorded: they may have an address.
+func endRead(ctx, outer context.Context, err error) {
+	if ctx == outer {
+		return
+	}
+	span := trace.SpanFromContext(ctx)
+	if err != nil {
+		span.SetStatus(codes.Error, "not read")
+	}
+	span.End()
+}
+
+func (c tracedChain) Account(outer context.Context, address txn.Address,
+	settled uint64) (txn.Account, error) {
+	ctx, _ := child(outer, c.tracer, "fencepost.rpc.account")
+	account, err := c.Chain.Account(ctx, address, settled)
+	endRead(ctx, outer, err)
+	return account, err
+}
+
+func (c tracedChain) Consumer(outer context.Context, address txn.Address,
+	nonce txn.Nonce) (*txn.Consumer, error) {
+	ctx, _ := child(outer, c.tracer, "fencepost.rpc.consumer")
+	found, err := c.Chain.Consumer(ctx, address, nonce)
+	endRead(ctx, outer, err)
+	return found, err
+}
+
+func (c tracedChain) Pooled(outer context.Context, address txn.Address, nonce txn.Nonce,
+	hashes []txn.Hash) (txn.Diagnosis, error) {
+	ctx, _ := child(outer, c.tracer, "fencepost.rpc.pool")
+	found, err := c.Chain.Pooled(ctx, address, nonce, hashes)
+	endRead(ctx, outer, err)
+	return found, err
 }
 
 // tracedSigner adds a span to signatures for a traced transaction.

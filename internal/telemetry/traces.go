@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/fencepost/fencepost/internal/clock"
 )
@@ -31,8 +33,10 @@ type Traces struct{ provider *sdktrace.TracerProvider }
 
 // TraceOptions configures Traces.
 type TraceOptions struct {
-	Endpoint      string  // http://host:port or https://host:port of an OTLP/gRPC collector
-	SampleRatio   float64 // of requests without a trace context, 0 to 1
+	Endpoint      string // http://host:port or https://host:port of an OTLP/gRPC collector
+	Headers       map[string]string
+	TLS           *tls.Config // nil: that of the system
+	SampleRatio   float64     // of requests without a trace context, 0 to 1
 	Node, Version string
 	Log           *slog.Logger
 }
@@ -40,9 +44,17 @@ type TraceOptions struct {
 // NewTraces returns the traces of a node. It does not wait for the collector: spans are dropped
 // while it is unavailable.
 func NewTraces(ctx context.Context, o TraceOptions) (*Traces, error) {
-	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(o.Endpoint),
+	options := []otlptracegrpc.Option{
+		otlptracegrpc.WithEndpointURL(o.Endpoint),
 		otlptracegrpc.WithTimeout(exportTimeout),
-		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}))
+		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}),
+		otlptracegrpc.WithHeaders(o.Headers),
+	}
+	if o.TLS != nil {
+		options = append(options,
+			otlptracegrpc.WithTLSCredentials(credentials.NewTLS(o.TLS)))
+	}
+	exporter, err := otlptracegrpc.New(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: create trace exporter: %w", err)
 	}
