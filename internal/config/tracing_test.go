@@ -28,9 +28,10 @@ func TestTracing_Relations(t *testing.T) {
 		set  []string
 		want []string // keys of the problems
 	}{
-		"https":       {[]string{"tracing.endpoint=https://otlp:4317", secret}, nil},
-		"loopback":    {[]string{"tracing.endpoint=http://127.0.0.1:4317", secret}, nil},
-		"plain text":  {[]string{"tracing.endpoint=http://otlp:4317", secret}, []string{"endpoint"}},
+		"https":    {[]string{"tracing.endpoint=https://otlp:4317", secret}, nil},
+		"loopback": {[]string{"tracing.endpoint=http://127.0.0.1:4317", secret}, nil},
+		"plain text": {[]string{"tracing.endpoint=http://otlp:4317", secret},
+			[]string{"endpoint"}},
 		"no endpoint": {[]string{secret}, []string{"headers"}},
 		"CA, plain text": {[]string{"tracing.endpoint=http://localhost:1", "tracing.ca_file=x"},
 			[]string{"ca_file"}},
