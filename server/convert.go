@@ -270,7 +270,7 @@ func wireID(id *txn.TxID) string {
 
 func wireCommand(c store.CommandInfo) *pb.Command {
 	out := &pb.Command{
-		Submitter: c.Submitter,
+		Submitter: c.Submitter, Sink: c.Sink,
 		CommandId: c.ID, Kind: string(c.Kind), Action: string(c.Action), TxId: wireID(&c.Tx),
 		Reason: c.Reason, Operator: c.Operator, Caller: c.Caller,
 		CreateTime: wireTime(c.CreatedAt), ApplyTime: wireTime(c.AppliedAt), Result: c.Result,

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"slices"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
@@ -44,7 +46,7 @@ func (s *submitterService) ListCommands(ctx context.Context,
 func (s *submitterService) commandsOf(ctx context.Context, submitter string, before int64,
 	limit int) ([]store.CommandInfo, error) {
 	if submitter == "" {
-		all, err := s.store.AllCommands(ctx, auth.RightsOf(ctx).Submitters(), before, limit)
+		all, err := s.allCommands(ctx, before, limit)
 		return all, status.About("commands", err)
 	}
 	id, err := s.resolver.lookup(ctx, "submitter", submitter)
@@ -53,6 +55,24 @@ func (s *submitterService) commandsOf(ctx context.Context, submitter string, bef
 	}
 	commands, err := s.store.Commands(ctx, id, before, limit)
 	return commands, status.AboutSubmitter(submitter, err)
+}
+
+// allCommands merges the commands of the caller's submitters with the decisions about sinks, which
+// concern all submitters.
+func (s *submitterService) allCommands(ctx context.Context, before int64,
+	limit int) ([]store.CommandInfo, error) {
+	rights := auth.RightsOf(ctx)
+	all, err := s.store.AllCommands(ctx, rights.Submitters(), before, limit)
+	if err != nil || !rights.Operator() || rights.Submitters() != nil {
+		return all, err
+	}
+	sinks, err := s.store.SinkCommands(ctx, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, sinks...)
+	slices.SortFunc(all, func(a, b store.CommandInfo) int { return cmp.Compare(b.ID, a.ID) })
+	return all[:min(len(all), limit)], nil
 }
 
 // commandOfToken returns the id of the last command of the previous page; 0 for the first page.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
@@ -91,11 +92,21 @@ func (s *sinkService) ListUndelivered(ctx context.Context,
 	return response, nil
 }
 
-// decide logs a decision about a sink with its caller.
-func (s *sinkService) decide(ctx context.Context, kind, sink, operator string) {
+// decision is what a request decides about a sink.
+func decision(ctx context.Context, r interface {
+	GetSink() string
+	GetReason() string
+	GetOperator() string
+}) store.SinkDecision {
+	return store.SinkDecision{Sink: r.GetSink(), Reason: r.GetReason(), Operator: r.GetOperator(),
+		Caller: auth.RightsOf(ctx).Caller()}
+}
+
+// decided logs a decision.
+func (s *sinkService) decided(ctx context.Context, kind string, d store.SinkDecision) {
 	s.log.LogAttrs(ctx, slog.LevelInfo, "sink command accepted", slog.String("kind", kind),
-		slog.String("sink", sink), slog.String("operator", operator),
-		slog.String("caller", auth.RightsOf(ctx).Caller()))
+		slog.String("sink", d.Sink), slog.String("operator", d.Operator),
+		slog.String("caller", d.Caller))
 }
 
 func (s *sinkService) setStatus(ctx context.Context, d store.SinkDecision, kind string,
@@ -103,15 +114,14 @@ func (s *sinkService) setStatus(ctx context.Context, d store.SinkDecision, kind 
 	if err := s.store.SetSinkStatus(ctx, d, to); err != nil {
 		return nil, aboutSink(d.Sink, err)
 	}
-	s.decide(ctx, kind, d.Sink, d.Operator)
+	s.decided(ctx, kind, d)
 	return s.sink(ctx, d.Sink)
 }
 
 // PauseSink stops deliveries.
 func (s *sinkService) PauseSink(ctx context.Context,
 	r *pb.PauseSinkRequest) (*pb.PauseSinkResponse, error) {
-	d := store.SinkDecision{Sink: r.GetSink(), Operator: r.GetOperator(), Reason: r.GetReason()}
-	sink, err := s.setStatus(ctx, d, "PAUSE", txn.SinkPaused)
+	sink, err := s.setStatus(ctx, decision(ctx, r), "PAUSE", txn.SinkPaused)
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +131,7 @@ func (s *sinkService) PauseSink(ctx context.Context,
 // ResumeSink continues deliveries.
 func (s *sinkService) ResumeSink(ctx context.Context,
 	r *pb.ResumeSinkRequest) (*pb.ResumeSinkResponse, error) {
-	d := store.SinkDecision{Sink: r.GetSink(), Operator: r.GetOperator(), Reason: r.GetReason()}
-	sink, err := s.setStatus(ctx, d, "RESUME", txn.SinkActive)
+	sink, err := s.setStatus(ctx, decision(ctx, r), "RESUME", txn.SinkActive)
 	if err != nil {
 		return nil, err
 	}
@@ -142,11 +151,12 @@ func (s *sinkService) RetryUndelivered(ctx context.Context,
 	if _, err := s.sink(ctx, r.GetSink()); err != nil {
 		return nil, err
 	}
-	n, err := s.store.RetryParked(ctx, r.GetSink(), id)
+	d := decision(ctx, r)
+	n, err := s.store.RetryParked(ctx, d, id)
 	if err != nil {
 		return nil, aboutSink(r.GetSink(), err)
 	}
-	s.decide(ctx, "RETRY", r.GetSink(), "")
+	s.decided(ctx, "RETRY", d)
 	return &pb.RetryUndeliveredResponse{Retried: n}, nil
 }
 
@@ -157,10 +167,11 @@ func (s *sinkService) SkipUndelivered(ctx context.Context,
 	if err != nil {
 		return nil, status.AboutTx(r.GetTxId(), store.ErrTxNotFound)
 	}
-	if err := s.store.SkipParked(ctx, r.GetSink(), id, int64(r.GetSeq())); err != nil {
+	d := decision(ctx, r)
+	if err := s.store.SkipParked(ctx, d, id, int64(r.GetSeq())); err != nil {
 		return nil, aboutSink(r.GetSink(), err)
 	}
-	s.decide(ctx, "SKIP", r.GetSink(), "")
+	s.decided(ctx, "SKIP", d)
 	return &pb.SkipUndeliveredResponse{}, nil
 }
 
@@ -171,11 +182,14 @@ func (s *sinkService) ReplaySink(ctx context.Context,
 	if err != nil {
 		return nil, aboutSink(r.GetSink(), err)
 	}
-	d := store.SinkDecision{Sink: r.GetSink(), Operator: r.GetOperator(), Reason: r.GetReason()}
+	d := decision(ctx, r)
+	if d.From = "TOKEN"; r.GetTime() != nil {
+		d.From = r.GetTime().AsTime().Format(time.RFC3339Nano)
+	}
 	if err := s.store.ReplaySink(ctx, d, at); err != nil {
 		return nil, aboutSink(r.GetSink(), err)
 	}
-	s.decide(ctx, "REPLAY", r.GetSink(), r.GetOperator())
+	s.decided(ctx, "REPLAY", d)
 	sink, err := s.sink(ctx, r.GetSink())
 	if err != nil {
 		return nil, err

@@ -75,6 +75,8 @@ type SinkStore interface {
 	// PositionFrom returns a position before all events since a time.
 	PositionFrom(ctx context.Context, at time.Time) (store.Position, error)
 	// RetryParked makes a transaction due, or all dead ones for the zero id.
-	RetryParked(ctx context.Context, sink string, id txn.TxID) (int64, error)
-	SkipParked(ctx context.Context, sink string, id txn.TxID, seq int64) error
+	RetryParked(ctx context.Context, d store.SinkDecision, id txn.TxID) (int64, error)
+	SkipParked(ctx context.Context, d store.SinkDecision, id txn.TxID, seq int64) error
+	// SinkCommands returns the decisions about all sinks.
+	SinkCommands(ctx context.Context, before int64, limit int) ([]store.CommandInfo, error)
 }

@@ -146,7 +146,7 @@ func TestRunner_Refused_BlocksItsTransactionOnly(t *testing.T) {
 		_, dead, err := a.CountParked(l.ctx, "hook")
 		return err == nil && dead == 1
 	})
-	l.must(a.SkipParked(l.ctx, "hook", poison, 2))
+	l.must(a.SkipParked(l.ctx, storeDecision("hook"), poison, 2))
 	l.eventually("the event after it is delivered", func() bool { return r.count() == 11 })
 	if r.got[eventID(poison, 3)] != 1 || r.got[eventID(poison, 2)] != 0 {
 		t.Errorf("got %v", r.got)

@@ -124,6 +124,7 @@ func cut(text string, n int) string {
 type CommandInfo struct {
 	txn.Command
 	Submitter string // name
+	Sink      string // name, of a decision about a sink
 	Caller    string // the authenticated identity; Operator is the claimed one
 	CreatedAt time.Time
 	AppliedAt time.Time // zero: not yet

@@ -74,7 +74,8 @@ const ageEvents = `UPDATE tx_event SET xid = '` + agedXid + `' WHERE xid > '` + 
 const raiseSequences = `SELECT setval('queue_seq', greatest(
            (SELECT last_value FROM queue_seq), (SELECT max(queue_seq) FROM managed_tx))),
        setval('command_id', greatest(
-           (SELECT last_value FROM command_id), (SELECT max(command_id) FROM submitter_command))),
+           (SELECT last_value FROM command_id), (SELECT max(command_id) FROM submitter_command),
+           (SELECT max(command_id) FROM sink_command))),
        setval('submitter_submitter_id_seq', greatest(
            (SELECT last_value FROM submitter_submitter_id_seq),
            (SELECT max(submitter_id) FROM submitter)))`

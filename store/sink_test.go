@@ -57,10 +57,11 @@ func TestSinkStatements_Fence(t *testing.T) {
 		"AcquireSinks":    {"UPDATE sink_lease"},
 		"RenewSinks":      {"UPDATE sink_lease"},
 		"ReleaseSinks":    {"UPDATE sink_lease"},
-		"SetSinkStatus":   {"UPDATE sink_cursor"},
-		"ReplaySink":      {"UPDATE sink_cursor"},
-		"RetryParked":     {"UPDATE sink_parked"},
-		"SkipParked":      {"DELETE FROM sink_parked", "UPDATE sink_parked"},
+		"SetSinkStatus":   {"INSERT INTO sink_command", "UPDATE sink_cursor"},
+		"ReplaySink":      {"INSERT INTO sink_command", "UPDATE sink_cursor"},
+		"RetryParked":     {"INSERT INTO sink_command", "UPDATE sink_parked"},
+		"SkipParked": {"DELETE FROM sink_parked", "INSERT INTO sink_command",
+			"UPDATE sink_parked"},
 		"ParkUndelivered": {"INSERT INTO sink_parked"},
 		"RevokeSinks":     {"UPDATE sink_lease"},
 		"RestartSinks":    {"UPDATE sink_cursor"},
@@ -213,11 +214,12 @@ func TestSinkParked_LifeOfARow(t *testing.T) {
 	if _, dead, err := s.CountParked(k.ctx, "hook"); err != nil || dead != 1 {
 		t.Fatalf("%d dead, %v", dead, err)
 	}
-	if n, err := s.RetryParked(k.ctx, "hook", txn.TxID{}); err != nil || n != 1 {
+	hook := SinkDecision{Sink: "hook", Operator: "o"}
+	if n, err := s.RetryParked(k.ctx, hook, txn.TxID{}); err != nil || n != 1 {
 		t.Fatalf("retried %d, %v", n, err)
 	}
-	k.must(s.SkipParked(k.ctx, "hook", tx.ID, 2))
-	if err := s.SkipParked(k.ctx, "hook", tx.ID, 2); err == nil {
+	k.must(s.SkipParked(k.ctx, hook, tx.ID, 2))
+	if err := s.SkipParked(k.ctx, hook, tx.ID, 2); err == nil {
 		t.Fatal("skipped twice")
 	}
 	retry(r, time.Hour) // of an event that was skipped: no effect

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -17,15 +18,17 @@ import (
 // SinkDecision is what an operator decides about a sink.
 type SinkDecision struct {
 	Sink     string
-	Operator string
+	Operator string // as the caller claims
+	Caller   string // the authenticated identity
 	Reason   string
+	From     string // of a replay: where it begins, as the operator gave it
 }
 
 // SetSinkStatus pauses or resumes a sink.
 func (s *Store) SetSinkStatus(ctx context.Context, d SinkDecision, status txn.SinkStatus) error {
 	verb := fmt.Sprintf("set the status of sink %q", d.Sink)
-	done, err := s.read().SetSinkStatus(ctx, db.SetSinkStatusParams{
-		Sink: d.Sink, Status: string(status), Reason: d.Reason, Operator: d.Operator})
+	done, err := s.read().SetSinkStatus(ctx, db.SetSinkStatusParams{Sink: d.Sink,
+		Status: string(status), Reason: d.Reason, Operator: d.Operator, Caller: d.Caller})
 	return s.ofOneSink(ctx, verb, done, err)
 }
 
@@ -44,7 +47,7 @@ func (s *Store) ReplaySink(ctx context.Context, d SinkDecision, at Position) err
 		}
 		done, err := s.read().ReplaySink(ctx, db.ReplaySinkParams{
 			Sink: d.Sink, Position: to.String(), Operator: d.Operator, Reason: d.Reason,
-			Revision: cursors[0].Revision})
+			Caller: d.Caller, Action: d.From, Revision: cursors[0].Revision})
 		if err != nil || done > 0 {
 			return s.failed(ctx, verb, err)
 		}
@@ -130,12 +133,15 @@ func (s *Store) ListParked(ctx context.Context, f ParkedFilter) ([]txn.SinkParke
 const retriesPerStatement = 5000
 
 // RetryParked makes a parked transaction due, or all dead ones for a zero id, and returns how many.
-func (s *Store) RetryParked(ctx context.Context, sink string, id txn.TxID) (done int64, err error) {
-	params := db.RetryParkedParams{Sink: sink, MaxRows: retriesPerStatement}
+func (s *Store) RetryParked(ctx context.Context, d SinkDecision, id txn.TxID) (done int64,
+	err error) {
+	params := db.RetryParkedParams{Sink: d.Sink, MaxRows: retriesPerStatement, Reason: d.Reason,
+		Operator: d.Operator, Caller: d.Caller}
 	if id != (txn.TxID{}) {
 		params.TxID = new(uuid.UUID(id))
 	}
 	for {
+		params.Record = done == 0
 		n, err := s.read().RetryParked(ctx, params)
 		if done += n; err != nil {
 			return done, s.failed(ctx, "retry parked transactions", err)
@@ -151,9 +157,9 @@ func (s *Store) RetryParked(ctx context.Context, sink string, id txn.TxID) (done
 }
 
 // SkipParked gives up the first undelivered event of a transaction, which the caller names.
-func (s *Store) SkipParked(ctx context.Context, sink string, id txn.TxID, seq int64) error {
-	n, err := s.read().SkipParked(ctx,
-		db.SkipParkedParams{Sink: sink, TxID: uuid.UUID(id), Seq: seq})
+func (s *Store) SkipParked(ctx context.Context, d SinkDecision, id txn.TxID, seq int64) error {
+	n, err := s.read().SkipParked(ctx, db.SkipParkedParams{Sink: d.Sink, TxID: uuid.UUID(id),
+		Seq: seq, Reason: d.Reason, Operator: d.Operator, Caller: d.Caller})
 	if err != nil {
 		return s.failed(ctx, "skip an event", err)
 	}
@@ -161,6 +167,32 @@ func (s *Store) SkipParked(ctx context.Context, sink string, id txn.TxID, seq in
 		return fmt.Errorf("store: skip event %d of transaction %s: %w", seq, id, ErrNotParked)
 	}
 	return nil
+}
+
+// SinkCommands lists the decisions about all sinks, newest first, as AllCommands does for
+// submitters. Both have numbers of one sequence.
+func (s *Store) SinkCommands(ctx context.Context, before int64, limit int) ([]CommandInfo, error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	rows, err := s.read().SinkCommands(ctx,
+		db.SinkCommandsParams{Before: before, MaxRows: rowLimit(limit)})
+	if err != nil {
+		return nil, s.failed(ctx, "list the commands of sinks", err)
+	}
+	infos := make([]CommandInfo, len(rows))
+	for i, r := range rows {
+		infos[i] = CommandInfo{
+			Command: txn.Command{ID: r.CommandID, Kind: txn.CommandKind(r.Kind),
+				Action: txn.Action(r.Action), Reason: r.Reason, Operator: r.Operator},
+			Sink: r.Sink, Caller: r.Caller, CreatedAt: r.CreatedAt, AppliedAt: r.CreatedAt,
+			Result: txn.Applied,
+		}
+		if r.TxID != nil {
+			infos[i].Tx = txn.TxID(*r.TxID)
+		}
+	}
+	return infos, nil
 }
 
 // parkUndelivered parks what sinks have not passed, before the events of a restored or moved ledger

@@ -161,6 +161,7 @@ func (p *program) sinkResumeCommand(f *clientFlags) *cobra.Command {
 }
 
 func (p *program) sinkRetryCommand(f *clientFlags) *cobra.Command {
+	var d decisionFlags
 	var tx string
 	c := &cobra.Command{
 		Use:   "retry NAME",
@@ -170,7 +171,8 @@ func (p *program) sinkRetryCommand(f *clientFlags) *cobra.Command {
 			"  fencepost sink retry billing --tx 01a2b3c4-0000-7000-8000-000000000001",
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.sinks.RetryUndelivered,
-				&pb.RetryUndeliveredRequest{Sink: args[0], TxId: tx})
+				&pb.RetryUndeliveredRequest{Sink: args[0], TxId: tx, Reason: d.reason,
+					Operator: d.by(p)})
 			if err != nil {
 				return err
 			}
@@ -178,11 +180,13 @@ func (p *program) sinkRetryCommand(f *clientFlags) *cobra.Command {
 				line("%s retried", count(int(answer.GetRetried()), "transaction")))
 		}),
 	}
+	d.addOptional(c, "reason to record")
 	c.Flags().StringVar(&tx, "tx", "", "tx_id of the transaction (default: all dead ones)")
 	return c
 }
 
 func (p *program) sinkSkipCommand(f *clientFlags) *cobra.Command {
+	var d decisionFlags
 	var seq uint64
 	c := &cobra.Command{
 		Use:   "skip NAME TX_ID",
@@ -199,7 +203,8 @@ repeated command skips nothing more.`,
 		}
 		return p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.sinks.SkipUndelivered,
-				&pb.SkipUndeliveredRequest{Sink: args[0], TxId: args[1], Seq: seq})
+				&pb.SkipUndeliveredRequest{Sink: args[0], TxId: args[1], Seq: seq,
+					Reason: d.reason, Operator: d.by(p)})
 			if err != nil {
 				return err
 			}
@@ -207,6 +212,7 @@ repeated command skips nothing more.`,
 				args[1]))
 		})(cmd, args)
 	}
+	d.addOptional(c, "reason to record")
 	c.Flags().Uint64Var(&seq, "seq", 0, "number of the event (required)")
 	return c
 }

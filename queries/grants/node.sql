@@ -19,6 +19,7 @@ GRANT SELECT, INSERT, UPDATE
 GRANT SELECT, INSERT, UPDATE
     ON $schema.sink_lease, $schema.sink_cursor, $schema.caller_usage
     TO $role;
+GRANT SELECT, INSERT ON $schema.sink_command TO $role;
 GRANT SELECT, INSERT, UPDATE, DELETE ON $schema.node, $schema.sink_parked TO $role;
 -- The signed bytes: whoever reads them can broadcast them.
 GRANT SELECT, INSERT ON $schema.tx_attempt TO $role;

@@ -9,5 +9,6 @@ GRANT SELECT
        $schema.nonce_gap, $schema.tx_event, $schema.tx_label,
        $schema.submitter, $schema.submitter_lease,
        $schema.submitter_nonce_cursor, $schema.managed_tx, $schema.submitter_command, $schema.node,
-       $schema.sink_lease, $schema.sink_cursor, $schema.sink_parked, $schema.caller_usage
+       $schema.sink_lease, $schema.sink_cursor, $schema.sink_parked, $schema.sink_command,
+       $schema.caller_usage
     TO $role;

@@ -105,32 +105,61 @@ SELECT p.sink, p.tx_id, p.submitter_id, p.next_seq, p.last_seq, p.attempts, p.pa
  LIMIT @max_rows::INT;
 
 -- SetSinkStatus pauses or resumes.
--- name: SetSinkStatus :execrows
-UPDATE sink_cursor c
-   SET status = @status::TEXT, reason = @reason::TEXT, operator = @operator::TEXT,
-       revision = c.revision + 1, updated_at = clock_timestamp()
- WHERE c.sink = @sink;
+-- name: SetSinkStatus :one
+WITH decided AS (
+    UPDATE sink_cursor c
+       SET status = @status::TEXT, reason = @reason::TEXT, operator = @operator::TEXT,
+           revision = c.revision + 1, updated_at = clock_timestamp()
+     WHERE c.sink = @sink
+    RETURNING c.sink
+), recorded AS (
+    INSERT INTO sink_command (sink, kind, reason, operator, caller)
+    SELECT d.sink, CASE WHEN @status::TEXT = 'ACTIVE' THEN 'SINK_RESUME' ELSE 'SINK_PAUSE' END,
+           @reason::TEXT, @operator::TEXT, @caller::TEXT
+      FROM decided d
+    RETURNING command_id
+)
+SELECT count(*) FROM recorded;
 
 -- ReplaySink moves the cursor, unless an operator has decided since it was read; parked
 -- transactions stay parked.
--- name: ReplaySink :execrows
-UPDATE sink_cursor c
-   SET position = @position::TEXT, operator = @operator::TEXT, reason = @reason::TEXT,
-       revision = c.revision + 1, updated_at = clock_timestamp()
- WHERE c.sink = @sink AND c.revision = @revision::BIGINT;
+-- name: ReplaySink :one
+WITH decided AS (
+    UPDATE sink_cursor c
+       SET position = @position::TEXT, operator = @operator::TEXT, reason = @reason::TEXT,
+           revision = c.revision + 1, updated_at = clock_timestamp()
+     WHERE c.sink = @sink AND c.revision = @revision::BIGINT
+    RETURNING c.sink
+), recorded AS (
+    INSERT INTO sink_command (sink, kind, action, reason, operator, caller)
+    SELECT d.sink, 'SINK_REPLAY', @action::TEXT, @reason::TEXT, @operator::TEXT, @caller::TEXT
+      FROM decided d
+    RETURNING command_id
+)
+SELECT count(*) FROM recorded;
 
--- RetryParked makes one transaction due, or up to a limit of the dead ones.
--- name: RetryParked :execrows
-UPDATE sink_parked p
-   SET due_at = clock_timestamp(), parked_at = clock_timestamp(), attempts = 0
-  FROM (SELECT d.sink, d.tx_id FROM sink_parked d
-         WHERE d.sink = @sink
-           AND CASE WHEN sqlc.narg('tx_id')::UUID IS NULL THEN d.due_at IS NULL
-                    ELSE d.tx_id = sqlc.narg('tx_id')::UUID END
-         ORDER BY d.sink, d.tx_id
-         LIMIT @max_rows::INT
-           FOR UPDATE) due
- WHERE p.sink = due.sink AND p.tx_id = due.tx_id;
+-- RetryParked makes one transaction due, or up to a limit of the dead ones. Only the first of
+-- several calls for one decision records it.
+-- name: RetryParked :one
+WITH retried AS (
+    UPDATE sink_parked p
+       SET due_at = clock_timestamp(), parked_at = clock_timestamp(), attempts = 0
+      FROM (SELECT d.sink, d.tx_id FROM sink_parked d
+             WHERE d.sink = @sink
+               AND CASE WHEN sqlc.narg('tx_id')::UUID IS NULL THEN d.due_at IS NULL
+                        ELSE d.tx_id = sqlc.narg('tx_id')::UUID END
+             ORDER BY d.sink, d.tx_id
+             LIMIT @max_rows::INT
+               FOR UPDATE) due
+     WHERE p.sink = due.sink AND p.tx_id = due.tx_id
+    RETURNING p.tx_id
+), recorded AS (
+    INSERT INTO sink_command (sink, kind, tx_id, reason, operator, caller)
+    SELECT @sink, 'SINK_RETRY', sqlc.narg('tx_id')::UUID, @reason::TEXT, @operator::TEXT,
+           @caller::TEXT
+     WHERE @record::BOOLEAN AND EXISTS (SELECT FROM retried)
+)
+SELECT count(*) FROM retried;
 
 -- SkipParked gives up the first undelivered event of a transaction, and retries those after it. The
 -- event is named, so that a repeated call skips nothing more.
@@ -147,8 +176,22 @@ WITH skipped AS (
      WHERE p.sink = @sink AND p.tx_id = @tx_id AND p.next_seq = @seq::BIGINT
        AND p.last_seq = p.next_seq
     RETURNING p.tx_id
+), recorded AS (
+    INSERT INTO sink_command (sink, kind, tx_id, action, reason, operator, caller)
+    SELECT @sink, 'SINK_SKIP', d.tx_id, 'EVENT ' || @seq::BIGINT, @reason::TEXT, @operator::TEXT,
+           @caller::TEXT
+      FROM (SELECT s.tx_id FROM skipped s UNION ALL SELECT g.tx_id FROM gone g) d
 )
 SELECT ((SELECT count(*) FROM skipped) + (SELECT count(*) FROM gone))::BIGINT AS skipped;
+
+-- SinkCommands lists the decisions about all sinks, newest first.
+-- name: SinkCommands :many
+SELECT c.command_id, c.sink, c.kind, c.tx_id, c.action, c.reason, c.operator, c.caller,
+       c.created_at
+  FROM sink_command c
+ WHERE c.command_id < @before::BIGINT
+ ORDER BY c.command_id DESC
+ LIMIT @max_rows::INT;
 
 -- FirstEventFrom reads the time of the first event from a number on, to find a time in the feed.
 -- name: FirstEventFrom :one

@@ -47,7 +47,10 @@ function Commands({ name }: { name: string }) {
             empty="No command was given."
             columns={[
               { name: "Time", cell: (c) => <When at={c.createTime} /> },
-              { name: "Account", cell: (c) => <AccountLink name={c.submitter} /> },
+              {
+                name: "Account",
+                cell: (c) => (c.sink ? `sink ${c.sink}` : <AccountLink name={c.submitter} />),
+              },
               { name: "Command", cell: (c) => `${c.kind} ${c.action}`.trim() },
               { name: "Transaction", cell: (c) => (c.txId ? <TxLink id={c.txId} /> : "–") },
               { name: "Operator", cell: (c) => c.operator || "–" },

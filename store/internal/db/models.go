@@ -133,6 +133,18 @@ type PgStatActivity struct {
 	XactStart *time.Time
 }
 
+type SinkCommand struct {
+	CommandID int64
+	Sink      string
+	Kind      string
+	TxID      *uuid.UUID
+	Action    string
+	Reason    string
+	Operator  string
+	Caller    string
+	CreatedAt time.Time
+}
+
 type SinkCursor struct {
 	Sink         string
 	Position     string

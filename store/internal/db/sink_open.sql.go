@@ -394,11 +394,20 @@ func (q *Queries) RenewSinks(ctx context.Context, arg RenewSinksParams) ([]Renew
 	return items, nil
 }
 
-const replaySink = `-- name: ReplaySink :execrows
-UPDATE sink_cursor c
-   SET position = $1::TEXT, operator = $2::TEXT, reason = $3::TEXT,
-       revision = c.revision + 1, updated_at = clock_timestamp()
- WHERE c.sink = $4 AND c.revision = $5::BIGINT
+const replaySink = `-- name: ReplaySink :one
+WITH decided AS (
+    UPDATE sink_cursor c
+       SET position = $1::TEXT, operator = $2::TEXT, reason = $3::TEXT,
+           revision = c.revision + 1, updated_at = clock_timestamp()
+     WHERE c.sink = $4 AND c.revision = $5::BIGINT
+    RETURNING c.sink
+), recorded AS (
+    INSERT INTO sink_command (sink, kind, action, reason, operator, caller)
+    SELECT d.sink, 'SINK_REPLAY', $6::TEXT, $3::TEXT, $2::TEXT, $7::TEXT
+      FROM decided d
+    RETURNING command_id
+)
+SELECT count(*) FROM recorded
 `
 
 type ReplaySinkParams struct {
@@ -407,22 +416,25 @@ type ReplaySinkParams struct {
 	Reason   string
 	Sink     string
 	Revision int64
+	Action   string
+	Caller   string
 }
 
 // ReplaySink moves the cursor, unless an operator has decided since it was read; parked
 // transactions stay parked.
 func (q *Queries) ReplaySink(ctx context.Context, arg ReplaySinkParams) (int64, error) {
-	result, err := q.db.Exec(ctx, replaySink,
+	row := q.db.QueryRow(ctx, replaySink,
 		arg.Position,
 		arg.Operator,
 		arg.Reason,
 		arg.Sink,
 		arg.Revision,
+		arg.Action,
+		arg.Caller,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const restartSinks = `-- name: RestartSinks :execrows
@@ -440,32 +452,53 @@ func (q *Queries) RestartSinks(ctx context.Context, position string) (int64, err
 	return result.RowsAffected(), nil
 }
 
-const retryParked = `-- name: RetryParked :execrows
-UPDATE sink_parked p
-   SET due_at = clock_timestamp(), parked_at = clock_timestamp(), attempts = 0
-  FROM (SELECT d.sink, d.tx_id FROM sink_parked d
-         WHERE d.sink = $1
-           AND CASE WHEN $2::UUID IS NULL THEN d.due_at IS NULL
-                    ELSE d.tx_id = $2::UUID END
-         ORDER BY d.sink, d.tx_id
-         LIMIT $3::INT
-           FOR UPDATE) due
- WHERE p.sink = due.sink AND p.tx_id = due.tx_id
+const retryParked = `-- name: RetryParked :one
+WITH retried AS (
+    UPDATE sink_parked p
+       SET due_at = clock_timestamp(), parked_at = clock_timestamp(), attempts = 0
+      FROM (SELECT d.sink, d.tx_id FROM sink_parked d
+             WHERE d.sink = $1
+               AND CASE WHEN $2::UUID IS NULL THEN d.due_at IS NULL
+                        ELSE d.tx_id = $2::UUID END
+             ORDER BY d.sink, d.tx_id
+             LIMIT $3::INT
+               FOR UPDATE) due
+     WHERE p.sink = due.sink AND p.tx_id = due.tx_id
+    RETURNING p.tx_id
+), recorded AS (
+    INSERT INTO sink_command (sink, kind, tx_id, reason, operator, caller)
+    SELECT $1, 'SINK_RETRY', $2::UUID, $4::TEXT, $5::TEXT,
+           $6::TEXT
+     WHERE $7::BOOLEAN AND EXISTS (SELECT FROM retried)
+)
+SELECT count(*) FROM retried
 `
 
 type RetryParkedParams struct {
-	Sink    string
-	TxID    *uuid.UUID
-	MaxRows int32
+	Sink     string
+	TxID     *uuid.UUID
+	MaxRows  int32
+	Reason   string
+	Operator string
+	Caller   string
+	Record   bool
 }
 
-// RetryParked makes one transaction due, or up to a limit of the dead ones.
+// RetryParked makes one transaction due, or up to a limit of the dead ones. Only the first of
+// several calls for one decision records it.
 func (q *Queries) RetryParked(ctx context.Context, arg RetryParkedParams) (int64, error) {
-	result, err := q.db.Exec(ctx, retryParked, arg.Sink, arg.TxID, arg.MaxRows)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	row := q.db.QueryRow(ctx, retryParked,
+		arg.Sink,
+		arg.TxID,
+		arg.MaxRows,
+		arg.Reason,
+		arg.Operator,
+		arg.Caller,
+		arg.Record,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const revokeSinks = `-- name: RevokeSinks :execrows
@@ -483,11 +516,21 @@ func (q *Queries) RevokeSinks(ctx context.Context, raise int64) (int64, error) {
 	return result.RowsAffected(), nil
 }
 
-const setSinkStatus = `-- name: SetSinkStatus :execrows
-UPDATE sink_cursor c
-   SET status = $1::TEXT, reason = $2::TEXT, operator = $3::TEXT,
-       revision = c.revision + 1, updated_at = clock_timestamp()
- WHERE c.sink = $4
+const setSinkStatus = `-- name: SetSinkStatus :one
+WITH decided AS (
+    UPDATE sink_cursor c
+       SET status = $1::TEXT, reason = $2::TEXT, operator = $3::TEXT,
+           revision = c.revision + 1, updated_at = clock_timestamp()
+     WHERE c.sink = $4
+    RETURNING c.sink
+), recorded AS (
+    INSERT INTO sink_command (sink, kind, reason, operator, caller)
+    SELECT d.sink, CASE WHEN $1::TEXT = 'ACTIVE' THEN 'SINK_RESUME' ELSE 'SINK_PAUSE' END,
+           $2::TEXT, $3::TEXT, $5::TEXT
+      FROM decided d
+    RETURNING command_id
+)
+SELECT count(*) FROM recorded
 `
 
 type SetSinkStatusParams struct {
@@ -495,20 +538,66 @@ type SetSinkStatusParams struct {
 	Reason   string
 	Operator string
 	Sink     string
+	Caller   string
 }
 
 // SetSinkStatus pauses or resumes.
 func (q *Queries) SetSinkStatus(ctx context.Context, arg SetSinkStatusParams) (int64, error) {
-	result, err := q.db.Exec(ctx, setSinkStatus,
+	row := q.db.QueryRow(ctx, setSinkStatus,
 		arg.Status,
 		arg.Reason,
 		arg.Operator,
 		arg.Sink,
+		arg.Caller,
 	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const sinkCommands = `-- name: SinkCommands :many
+SELECT c.command_id, c.sink, c.kind, c.tx_id, c.action, c.reason, c.operator, c.caller,
+       c.created_at
+  FROM sink_command c
+ WHERE c.command_id < $1::BIGINT
+ ORDER BY c.command_id DESC
+ LIMIT $2::INT
+`
+
+type SinkCommandsParams struct {
+	Before  int64
+	MaxRows int32
+}
+
+// SinkCommands lists the decisions about all sinks, newest first.
+func (q *Queries) SinkCommands(ctx context.Context, arg SinkCommandsParams) ([]SinkCommand, error) {
+	rows, err := q.db.Query(ctx, sinkCommands, arg.Before, arg.MaxRows)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	var items []SinkCommand
+	for rows.Next() {
+		var i SinkCommand
+		if err := rows.Scan(
+			&i.CommandID,
+			&i.Sink,
+			&i.Kind,
+			&i.TxID,
+			&i.Action,
+			&i.Reason,
+			&i.Operator,
+			&i.Caller,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const sinkCursors = `-- name: SinkCursors :many
@@ -633,20 +722,35 @@ WITH skipped AS (
      WHERE p.sink = $1 AND p.tx_id = $2 AND p.next_seq = $3::BIGINT
        AND p.last_seq = p.next_seq
     RETURNING p.tx_id
+), recorded AS (
+    INSERT INTO sink_command (sink, kind, tx_id, action, reason, operator, caller)
+    SELECT $1, 'SINK_SKIP', d.tx_id, 'EVENT ' || $3::BIGINT, $4::TEXT, $5::TEXT,
+           $6::TEXT
+      FROM (SELECT s.tx_id FROM skipped s UNION ALL SELECT g.tx_id FROM gone g) d
 )
 SELECT ((SELECT count(*) FROM skipped) + (SELECT count(*) FROM gone))::BIGINT AS skipped
 `
 
 type SkipParkedParams struct {
-	Sink string
-	TxID uuid.UUID
-	Seq  int64
+	Sink     string
+	TxID     uuid.UUID
+	Seq      int64
+	Reason   string
+	Operator string
+	Caller   string
 }
 
 // SkipParked gives up the first undelivered event of a transaction, and retries those after it. The
 // event is named, so that a repeated call skips nothing more.
 func (q *Queries) SkipParked(ctx context.Context, arg SkipParkedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, skipParked, arg.Sink, arg.TxID, arg.Seq)
+	row := q.db.QueryRow(ctx, skipParked,
+		arg.Sink,
+		arg.TxID,
+		arg.Seq,
+		arg.Reason,
+		arg.Operator,
+		arg.Caller,
+	)
 	var skipped int64
 	err := row.Scan(&skipped)
 	return skipped, err

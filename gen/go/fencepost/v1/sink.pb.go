@@ -751,7 +751,10 @@ type RetryUndeliveredRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Sink  string                 `protobuf:"bytes,1,opt,name=sink,proto3" json:"sink,omitempty"`
 	// One transaction; empty: all dead ones.
-	TxId          string `protobuf:"bytes,2,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	TxId   string `protobuf:"bytes,2,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The person or system that requests it.
+	Operator      string `protobuf:"bytes,4,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -796,6 +799,20 @@ func (x *RetryUndeliveredRequest) GetSink() string {
 func (x *RetryUndeliveredRequest) GetTxId() string {
 	if x != nil {
 		return x.TxId
+	}
+	return ""
+}
+
+func (x *RetryUndeliveredRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RetryUndeliveredRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
 	}
 	return ""
 }
@@ -850,7 +867,10 @@ type SkipUndeliveredRequest struct {
 	Sink  string                 `protobuf:"bytes,1,opt,name=sink,proto3" json:"sink,omitempty"`
 	TxId  string                 `protobuf:"bytes,2,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
 	// The first undelivered event, as in Undelivered.seq.
-	Seq           uint64 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	Seq    uint64 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The person or system that requests it.
+	Operator      string `protobuf:"bytes,5,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -904,6 +924,20 @@ func (x *SkipUndeliveredRequest) GetSeq() uint64 {
 		return x.Seq
 	}
 	return 0
+}
+
+func (x *SkipUndeliveredRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SkipUndeliveredRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
 }
 
 type SkipUndeliveredResponse struct {
@@ -1308,16 +1342,20 @@ const file_fencepost_v1_sink_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"<\n" +
 	"\x12ResumeSinkResponse\x12&\n" +
-	"\x04sink\x18\x01 \x01(\v2\x12.fencepost.v1.SinkR\x04sink\"l\n" +
+	"\x04sink\x18\x01 \x01(\v2\x12.fencepost.v1.SinkR\x04sink\"\xb4\x01\n" +
 	"\x17RetryUndeliveredRequest\x123\n" +
 	"\x04sink\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a2\x18^[a-z][a-z0-9._-]{0,63}$R\x04sink\x12\x1c\n" +
-	"\x05tx_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04txId\"8\n" +
+	"\x05tx_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04txId\x12 \n" +
+	"\x06reason\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"8\n" +
 	"\x18RetryUndeliveredResponse\x12\x1c\n" +
-	"\aretried\x18\x01 \x01(\x03B\x020\x01R\aretried\"\x94\x01\n" +
+	"\aretried\x18\x01 \x01(\x03B\x020\x01R\aretried\"\xdc\x01\n" +
 	"\x16SkipUndeliveredRequest\x123\n" +
 	"\x04sink\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a2\x18^[a-z][a-z0-9._-]{0,63}$R\x04sink\x12\x1e\n" +
 	"\x05tx_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04txId\x12%\n" +
-	"\x03seq\x18\x03 \x01(\x04B\x13\xbaH\x0e2\f\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f(\x010\x01R\x03seq\"\x19\n" +
+	"\x03seq\x18\x03 \x01(\x04B\x13\xbaH\x0e2\f\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f(\x010\x01R\x03seq\x12 \n" +
+	"\x06reason\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"\x19\n" +
 	"\x17SkipUndeliveredResponse\"\x83\x02\n" +
 	"\x11ReplaySinkRequest\x123\n" +
 	"\x04sink\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a2\x18^[a-z][a-z0-9._-]{0,63}$R\x04sink\x120\n" +

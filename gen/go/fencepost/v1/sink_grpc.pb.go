@@ -33,7 +33,8 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // SinkService manages the delivery of events to other systems. It is for operators of all
-// submitters. Sinks are defined in the configuration of the nodes.
+// submitters. Sinks are defined in the configuration of the nodes. Each decision is recorded with
+// its operator: see ListCommands.
 type SinkServiceClient interface {
 	// ListSinks returns all sinks by name, with their positions and counts of parked transactions.
 	ListSinks(ctx context.Context, in *ListSinksRequest, opts ...grpc.CallOption) (*ListSinksResponse, error)
@@ -137,7 +138,8 @@ func (c *sinkServiceClient) ReplaySink(ctx context.Context, in *ReplaySinkReques
 // for forward compatibility.
 //
 // SinkService manages the delivery of events to other systems. It is for operators of all
-// submitters. Sinks are defined in the configuration of the nodes.
+// submitters. Sinks are defined in the configuration of the nodes. Each decision is recorded with
+// its operator: see ListCommands.
 type SinkServiceServer interface {
 	// ListSinks returns all sinks by name, with their positions and counts of parked transactions.
 	ListSinks(context.Context, *ListSinksRequest) (*ListSinksResponse, error)

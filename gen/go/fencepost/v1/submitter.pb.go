@@ -2171,8 +2171,11 @@ type Command struct {
 	// The configured name of the caller that authenticated; empty where callers have no names, and
 	// for automatic actions.
 	Caller string `protobuf:"bytes,11,opt,name=caller,proto3" json:"caller,omitempty"`
-	// Name of the submitter.
-	Submitter     string `protobuf:"bytes,12,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// Name of the submitter; empty for a decision about a sink.
+	Submitter string `protobuf:"bytes,12,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// Name of the sink, for SINK_PAUSE, SINK_RESUME, SINK_RETRY, SINK_SKIP (action: the event) and
+	// SINK_REPLAY (action: the time to replay from, or TOKEN); otherwise empty.
+	Sink          string `protobuf:"bytes,13,opt,name=sink,proto3" json:"sink,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2287,6 +2290,13 @@ func (x *Command) GetCaller() string {
 func (x *Command) GetSubmitter() string {
 	if x != nil {
 		return x.Submitter
+	}
+	return ""
+}
+
+func (x *Command) GetSink() string {
+	if x != nil {
+		return x.Sink
 	}
 	return ""
 }
@@ -2583,7 +2593,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x0eexpect_version\x18\x14 \x01(\x04B\x11\xbaH\f2\n" +
 	"\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f0\x01R\rexpectVersion\"8\n" +
 	"\x14ResolveStuckResponse\x12 \n" +
-	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\x90\x03\n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xa4\x03\n" +
 	"\aCommand\x12!\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\x03B\x020\x01R\tcommandId\x12\x12\n" +
@@ -2600,7 +2610,8 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\rprotection_id\x18\n" +
 	" \x01(\x03B\x020\x01R\fprotectionId\x12\x16\n" +
 	"\x06caller\x18\v \x01(\tR\x06caller\x12\x1c\n" +
-	"\tsubmitter\x18\f \x01(\tR\tsubmitter\"\x8f\x01\n" +
+	"\tsubmitter\x18\f \x01(\tR\tsubmitter\x12\x12\n" +
+	"\x04sink\x18\r \x01(\tR\x04sink\"\x8f\x01\n" +
 	"\x13ListCommandsRequest\x12&\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tsubmitter\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +

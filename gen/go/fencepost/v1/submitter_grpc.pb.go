@@ -77,7 +77,8 @@ type SubmitterServiceClient interface {
 	// newest first: each command with its operator
 	// and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
 	// Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
-	// EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
+	// EXIT_PROTECT of a protection that lifted automatically. Entries are never removed. The history
+	// of all submitters includes the decisions about sinks, for operators of all submitters.
 	ListCommands(ctx context.Context, in *ListCommandsRequest, opts ...grpc.CallOption) (*ListCommandsResponse, error)
 }
 
@@ -235,7 +236,8 @@ type SubmitterServiceServer interface {
 	// newest first: each command with its operator
 	// and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
 	// Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
-	// EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
+	// EXIT_PROTECT of a protection that lifted automatically. Entries are never removed. The history
+	// of all submitters includes the decisions about sinks, for operators of all submitters.
 	ListCommands(context.Context, *ListCommandsRequest) (*ListCommandsResponse, error)
 	mustEmbedUnimplementedSubmitterServiceServer()
 }

@@ -40,6 +40,7 @@ private static final long serialVersionUID = 0L;
     result_ = "";
     caller_ = "";
     submitter_ = "";
+    sink_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -477,7 +478,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object submitter_ = "";
   /**
    * <pre>
-   * Name of the submitter.
+   * Name of the submitter; empty for a decision about a sink.
    * </pre>
    *
    * <code>string submitter = 12 [json_name = "submitter"];</code>
@@ -498,7 +499,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Name of the submitter.
+   * Name of the submitter; empty for a decision about a sink.
    * </pre>
    *
    * <code>string submitter = 12 [json_name = "submitter"];</code>
@@ -513,6 +514,55 @@ private static final long serialVersionUID = 0L;
           com.google.protobuf.ByteString.copyFromUtf8(
               (java.lang.String) ref);
       submitter_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int SINK_FIELD_NUMBER = 13;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object sink_ = "";
+  /**
+   * <pre>
+   * Name of the sink, for SINK_PAUSE, SINK_RESUME, SINK_RETRY, SINK_SKIP (action: the event) and
+   * SINK_REPLAY (action: the time to replay from, or TOKEN); otherwise empty.
+   * </pre>
+   *
+   * <code>string sink = 13 [json_name = "sink"];</code>
+   * @return The sink.
+   */
+  @java.lang.Override
+  public java.lang.String getSink() {
+    java.lang.Object ref = sink_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      sink_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Name of the sink, for SINK_PAUSE, SINK_RESUME, SINK_RETRY, SINK_SKIP (action: the event) and
+   * SINK_REPLAY (action: the time to replay from, or TOKEN); otherwise empty.
+   * </pre>
+   *
+   * <code>string sink = 13 [json_name = "sink"];</code>
+   * @return The bytes for sink.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getSinkBytes() {
+    java.lang.Object ref = sink_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      sink_ = b;
       return b;
     } else {
       return (com.google.protobuf.ByteString) ref;
@@ -569,6 +619,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(submitter_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 12, submitter_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(sink_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 13, sink_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -612,6 +665,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(submitter_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(12, submitter_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(sink_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(13, sink_);
     }
     return size;
   }
@@ -667,6 +723,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getCaller())) return false;
     if (!getSubmitter()
         .equals(other.getSubmitter())) return false;
+    if (!getSink()
+        .equals(other.getSink())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -708,6 +766,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getCaller().hashCode();
     hash = (37 * hash) + SUBMITTER_FIELD_NUMBER;
     hash = (53 * hash) + getSubmitter().hashCode();
+    hash = (37 * hash) + SINK_FIELD_NUMBER;
+    hash = (53 * hash) + getSink().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -870,6 +930,7 @@ private static final long serialVersionUID = 0L;
       protectionId_ = 0L;
       caller_ = "";
       submitter_ = "";
+      sink_ = "";
       return this;
     }
 
@@ -946,6 +1007,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000800) != 0)) {
         result.submitter_ = submitter_;
       }
+      if (((from_bitField0_ & 0x00001000) != 0)) {
+        result.sink_ = sink_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1011,6 +1075,11 @@ private static final long serialVersionUID = 0L;
       if (!other.getSubmitter().isEmpty()) {
         submitter_ = other.submitter_;
         bitField0_ |= 0x00000800;
+        onChanged();
+      }
+      if (!other.getSink().isEmpty()) {
+        sink_ = other.sink_;
+        bitField0_ |= 0x00001000;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -1101,6 +1170,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000800;
               break;
             } // case 98
+            case 106: {
+              sink_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00001000;
+              break;
+            } // case 106
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2095,7 +2169,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object submitter_ = "";
     /**
      * <pre>
-     * Name of the submitter.
+     * Name of the submitter; empty for a decision about a sink.
      * </pre>
      *
      * <code>string submitter = 12 [json_name = "submitter"];</code>
@@ -2115,7 +2189,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Name of the submitter.
+     * Name of the submitter; empty for a decision about a sink.
      * </pre>
      *
      * <code>string submitter = 12 [json_name = "submitter"];</code>
@@ -2136,7 +2210,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Name of the submitter.
+     * Name of the submitter; empty for a decision about a sink.
      * </pre>
      *
      * <code>string submitter = 12 [json_name = "submitter"];</code>
@@ -2153,7 +2227,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Name of the submitter.
+     * Name of the submitter; empty for a decision about a sink.
      * </pre>
      *
      * <code>string submitter = 12 [json_name = "submitter"];</code>
@@ -2167,7 +2241,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Name of the submitter.
+     * Name of the submitter; empty for a decision about a sink.
      * </pre>
      *
      * <code>string submitter = 12 [json_name = "submitter"];</code>
@@ -2180,6 +2254,103 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       submitter_ = value;
       bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object sink_ = "";
+    /**
+     * <pre>
+     * Name of the sink, for SINK_PAUSE, SINK_RESUME, SINK_RETRY, SINK_SKIP (action: the event) and
+     * SINK_REPLAY (action: the time to replay from, or TOKEN); otherwise empty.
+     * </pre>
+     *
+     * <code>string sink = 13 [json_name = "sink"];</code>
+     * @return The sink.
+     */
+    public java.lang.String getSink() {
+      java.lang.Object ref = sink_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        sink_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the sink, for SINK_PAUSE, SINK_RESUME, SINK_RETRY, SINK_SKIP (action: the event) and
+     * SINK_REPLAY (action: the time to replay from, or TOKEN); otherwise empty.
+     * </pre>
+     *
+     * <code>string sink = 13 [json_name = "sink"];</code>
+     * @return The bytes for sink.
+     */
+    public com.google.protobuf.ByteString
+        getSinkBytes() {
+      java.lang.Object ref = sink_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        sink_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the sink, for SINK_PAUSE, SINK_RESUME, SINK_RETRY, SINK_SKIP (action: the event) and
+     * SINK_REPLAY (action: the time to replay from, or TOKEN); otherwise empty.
+     * </pre>
+     *
+     * <code>string sink = 13 [json_name = "sink"];</code>
+     * @param value The sink to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSink(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      sink_ = value;
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the sink, for SINK_PAUSE, SINK_RESUME, SINK_RETRY, SINK_SKIP (action: the event) and
+     * SINK_REPLAY (action: the time to replay from, or TOKEN); otherwise empty.
+     * </pre>
+     *
+     * <code>string sink = 13 [json_name = "sink"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSink() {
+      sink_ = getDefaultInstance().getSink();
+      bitField0_ = (bitField0_ & ~0x00001000);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the sink, for SINK_PAUSE, SINK_RESUME, SINK_RETRY, SINK_SKIP (action: the event) and
+     * SINK_REPLAY (action: the time to replay from, or TOKEN); otherwise empty.
+     * </pre>
+     *
+     * <code>string sink = 13 [json_name = "sink"];</code>
+     * @param value The bytes for sink to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSinkBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      sink_ = value;
+      bitField0_ |= 0x00001000;
       onChanged();
       return this;
     }

@@ -202,7 +202,7 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * Name of the submitter.
+   * Name of the submitter; empty for a decision about a sink.
    * </pre>
    *
    * <code>string submitter = 12 [json_name = "submitter"];</code>
@@ -211,7 +211,7 @@ public interface CommandOrBuilder extends
   java.lang.String getSubmitter();
   /**
    * <pre>
-   * Name of the submitter.
+   * Name of the submitter; empty for a decision about a sink.
    * </pre>
    *
    * <code>string submitter = 12 [json_name = "submitter"];</code>
@@ -219,4 +219,26 @@ public interface CommandOrBuilder extends
    */
   com.google.protobuf.ByteString
       getSubmitterBytes();
+
+  /**
+   * <pre>
+   * Name of the sink, for SINK_PAUSE, SINK_RESUME, SINK_RETRY, SINK_SKIP (action: the event) and
+   * SINK_REPLAY (action: the time to replay from, or TOKEN); otherwise empty.
+   * </pre>
+   *
+   * <code>string sink = 13 [json_name = "sink"];</code>
+   * @return The sink.
+   */
+  java.lang.String getSink();
+  /**
+   * <pre>
+   * Name of the sink, for SINK_PAUSE, SINK_RESUME, SINK_RETRY, SINK_SKIP (action: the event) and
+   * SINK_REPLAY (action: the time to replay from, or TOKEN); otherwise empty.
+   * </pre>
+   *
+   * <code>string sink = 13 [json_name = "sink"];</code>
+   * @return The bytes for sink.
+   */
+  com.google.protobuf.ByteString
+      getSinkBytes();
 }

@@ -30,6 +30,8 @@ private static final long serialVersionUID = 0L;
   private RetryUndeliveredRequest() {
     sink_ = "";
     txId_ = "";
+    reason_ = "";
+    operator_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -136,6 +138,92 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int REASON_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object reason_ = "";
+  /**
+   * <code>string reason = 3 [json_name = "reason"];</code>
+   * @return The reason.
+   */
+  @java.lang.Override
+  public java.lang.String getReason() {
+    java.lang.Object ref = reason_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      reason_ = s;
+      return s;
+    }
+  }
+  /**
+   * <code>string reason = 3 [json_name = "reason"];</code>
+   * @return The bytes for reason.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getReasonBytes() {
+    java.lang.Object ref = reason_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      reason_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int OPERATOR_FIELD_NUMBER = 4;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object operator_ = "";
+  /**
+   * <pre>
+   * The person or system that requests it.
+   * </pre>
+   *
+   * <code>string operator = 4 [json_name = "operator"];</code>
+   * @return The operator.
+   */
+  @java.lang.Override
+  public java.lang.String getOperator() {
+    java.lang.Object ref = operator_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      operator_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The person or system that requests it.
+   * </pre>
+   *
+   * <code>string operator = 4 [json_name = "operator"];</code>
+   * @return The bytes for operator.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getOperatorBytes() {
+    java.lang.Object ref = operator_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      operator_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -156,6 +244,12 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(txId_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 2, txId_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reason_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 3, reason_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 4, operator_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -165,6 +259,12 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(txId_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(2, txId_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reason_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(3, reason_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(4, operator_);
     }
     return size;
   }
@@ -194,6 +294,10 @@ private static final long serialVersionUID = 0L;
         .equals(other.getSink())) return false;
     if (!getTxId()
         .equals(other.getTxId())) return false;
+    if (!getReason()
+        .equals(other.getReason())) return false;
+    if (!getOperator()
+        .equals(other.getOperator())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -209,6 +313,10 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getSink().hashCode();
     hash = (37 * hash) + TX_ID_FIELD_NUMBER;
     hash = (53 * hash) + getTxId().hashCode();
+    hash = (37 * hash) + REASON_FIELD_NUMBER;
+    hash = (53 * hash) + getReason().hashCode();
+    hash = (37 * hash) + OPERATOR_FIELD_NUMBER;
+    hash = (53 * hash) + getOperator().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -342,6 +450,8 @@ private static final long serialVersionUID = 0L;
       bitField0_ = 0;
       sink_ = "";
       txId_ = "";
+      reason_ = "";
+      operator_ = "";
       return this;
     }
 
@@ -381,6 +491,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.txId_ = txId_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.reason_ = reason_;
+      }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.operator_ = operator_;
+      }
     }
 
     @java.lang.Override
@@ -403,6 +519,16 @@ private static final long serialVersionUID = 0L;
       if (!other.getTxId().isEmpty()) {
         txId_ = other.txId_;
         bitField0_ |= 0x00000002;
+        onChanged();
+      }
+      if (!other.getReason().isEmpty()) {
+        reason_ = other.reason_;
+        bitField0_ |= 0x00000004;
+        onChanged();
+      }
+      if (!other.getOperator().isEmpty()) {
+        operator_ = other.operator_;
+        bitField0_ |= 0x00000008;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -439,6 +565,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 18
+            case 26: {
+              reason_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 26
+            case 34: {
+              operator_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 34
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -616,6 +752,170 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       txId_ = value;
       bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object reason_ = "";
+    /**
+     * <code>string reason = 3 [json_name = "reason"];</code>
+     * @return The reason.
+     */
+    public java.lang.String getReason() {
+      java.lang.Object ref = reason_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        reason_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <code>string reason = 3 [json_name = "reason"];</code>
+     * @return The bytes for reason.
+     */
+    public com.google.protobuf.ByteString
+        getReasonBytes() {
+      java.lang.Object ref = reason_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        reason_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <code>string reason = 3 [json_name = "reason"];</code>
+     * @param value The reason to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReason(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      reason_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>string reason = 3 [json_name = "reason"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReason() {
+      reason_ = getDefaultInstance().getReason();
+      bitField0_ = (bitField0_ & ~0x00000004);
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>string reason = 3 [json_name = "reason"];</code>
+     * @param value The bytes for reason to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReasonBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      reason_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object operator_ = "";
+    /**
+     * <pre>
+     * The person or system that requests it.
+     * </pre>
+     *
+     * <code>string operator = 4 [json_name = "operator"];</code>
+     * @return The operator.
+     */
+    public java.lang.String getOperator() {
+      java.lang.Object ref = operator_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        operator_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The person or system that requests it.
+     * </pre>
+     *
+     * <code>string operator = 4 [json_name = "operator"];</code>
+     * @return The bytes for operator.
+     */
+    public com.google.protobuf.ByteString
+        getOperatorBytes() {
+      java.lang.Object ref = operator_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        operator_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The person or system that requests it.
+     * </pre>
+     *
+     * <code>string operator = 4 [json_name = "operator"];</code>
+     * @param value The operator to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperator(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      operator_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The person or system that requests it.
+     * </pre>
+     *
+     * <code>string operator = 4 [json_name = "operator"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOperator() {
+      operator_ = getDefaultInstance().getOperator();
+      bitField0_ = (bitField0_ & ~0x00000008);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The person or system that requests it.
+     * </pre>
+     *
+     * <code>string operator = 4 [json_name = "operator"];</code>
+     * @param value The bytes for operator to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperatorBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      operator_ = value;
+      bitField0_ |= 0x00000008;
       onChanged();
       return this;
     }

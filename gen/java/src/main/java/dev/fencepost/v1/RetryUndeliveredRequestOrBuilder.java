@@ -41,4 +41,36 @@ public interface RetryUndeliveredRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getTxIdBytes();
+
+  /**
+   * <code>string reason = 3 [json_name = "reason"];</code>
+   * @return The reason.
+   */
+  java.lang.String getReason();
+  /**
+   * <code>string reason = 3 [json_name = "reason"];</code>
+   * @return The bytes for reason.
+   */
+  com.google.protobuf.ByteString
+      getReasonBytes();
+
+  /**
+   * <pre>
+   * The person or system that requests it.
+   * </pre>
+   *
+   * <code>string operator = 4 [json_name = "operator"];</code>
+   * @return The operator.
+   */
+  java.lang.String getOperator();
+  /**
+   * <pre>
+   * The person or system that requests it.
+   * </pre>
+   *
+   * <code>string operator = 4 [json_name = "operator"];</code>
+   * @return The bytes for operator.
+   */
+  com.google.protobuf.ByteString
+      getOperatorBytes();
 }

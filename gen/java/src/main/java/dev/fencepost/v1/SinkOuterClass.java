@@ -167,49 +167,52 @@ public final class SinkOuterClass extends com.google.protobuf.GeneratedFile {
       "\n\004sink\030\001 \001(\tR\004sink\022\026\n\006reason\030\002 \001(\tR\006reas" +
       "on\022\032\n\010operator\030\003 \001(\tR\010operator\"<\n\022Resume" +
       "SinkResponse\022&\n\004sink\030\001 \001(\0132\022.fencepost.v" +
-      "1.SinkR\004sink\"B\n\027RetryUndeliveredRequest\022" +
+      "1.SinkR\004sink\"v\n\027RetryUndeliveredRequest\022" +
       "\022\n\004sink\030\001 \001(\tR\004sink\022\023\n\005tx_id\030\002 \001(\tR\004txId" +
-      "\"8\n\030RetryUndeliveredResponse\022\034\n\007retried\030" +
-      "\001 \001(\003B\0020\001R\007retried\"W\n\026SkipUndeliveredReq" +
-      "uest\022\022\n\004sink\030\001 \001(\tR\004sink\022\023\n\005tx_id\030\002 \001(\tR" +
-      "\004txId\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq\"\031\n\027SkipUndel" +
-      "iveredResponse\"\272\001\n\021ReplaySinkRequest\022\022\n\004" +
-      "sink\030\001 \001(\tR\004sink\0220\n\004time\030\002 \001(\0132\032.google." +
-      "protobuf.TimestampH\000R\004time\022#\n\014resume_tok" +
-      "en\030\003 \001(\tH\000R\013resumeToken\022\026\n\006reason\030\004 \001(\tR" +
-      "\006reason\022\032\n\010operator\030\005 \001(\tR\010operatorB\006\n\004f" +
-      "rom\"<\n\022ReplaySinkResponse\022&\n\004sink\030\001 \001(\0132" +
-      "\022.fencepost.v1.SinkR\004sink\"\250\002\n\tSinkEvent\022" +
-      "\016\n\002id\030\001 \001(\tR\002id\022\035\n\nrequest_id\030\002 \001(\tR\treq" +
-      "uestId\022;\n\006labels\030\003 \003(\0132#.fencepost.v1.Si" +
-      "nkEvent.LabelsEntryR\006labels\022-\n\005event\030\004 \001" +
-      "(\0132\025.fencepost.v1.TxEventH\000R\005event\022:\n\010re" +
-      "stored\030\005 \001(\0132\034.fencepost.v1.LedgerRestor" +
-      "edH\000R\010restored\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001" +
-      "(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001B\t\n\007con" +
-      "tent\"@\n\016LedgerRestored\022.\n\004time\030\001 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\004time*s\n\nSinkSt" +
-      "atus\022\033\n\027SINK_STATUS_UNSPECIFIED\020\000\022\026\n\022SIN" +
-      "K_STATUS_ACTIVE\020\001\022\026\n\022SINK_STATUS_PAUSED\020" +
-      "\002\022\030\n\024SINK_STATUS_DISABLED\020\0032\356\004\n\013SinkServ" +
-      "ice\022L\n\tListSinks\022\036.fencepost.v1.ListSink" +
-      "sRequest\032\037.fencepost.v1.ListSinksRespons" +
-      "e\022^\n\017ListUndelivered\022$.fencepost.v1.List" +
-      "UndeliveredRequest\032%.fencepost.v1.ListUn" +
-      "deliveredResponse\022L\n\tPauseSink\022\036.fencepo" +
-      "st.v1.PauseSinkRequest\032\037.fencepost.v1.Pa" +
-      "useSinkResponse\022O\n\nResumeSink\022\037.fencepos" +
-      "t.v1.ResumeSinkRequest\032 .fencepost.v1.Re" +
-      "sumeSinkResponse\022a\n\020RetryUndelivered\022%.f" +
-      "encepost.v1.RetryUndeliveredRequest\032&.fe" +
-      "ncepost.v1.RetryUndeliveredResponse\022^\n\017S" +
-      "kipUndelivered\022$.fencepost.v1.SkipUndeli" +
-      "veredRequest\032%.fencepost.v1.SkipUndelive" +
-      "redResponse\022O\n\nReplaySink\022\037.fencepost.v1" +
-      ".ReplaySinkRequest\032 .fencepost.v1.Replay" +
-      "SinkResponseBT\n\020dev.fencepost.v1P\001Z>gith" +
-      "ub.com/fencepost/fencepost/gen/go/fencep" +
-      "ost/v1;fencepostv1b\006proto3"
+      "\022\026\n\006reason\030\003 \001(\tR\006reason\022\032\n\010operator\030\004 \001" +
+      "(\tR\010operator\"8\n\030RetryUndeliveredResponse" +
+      "\022\034\n\007retried\030\001 \001(\003B\0020\001R\007retried\"\213\001\n\026SkipU" +
+      "ndeliveredRequest\022\022\n\004sink\030\001 \001(\tR\004sink\022\023\n" +
+      "\005tx_id\030\002 \001(\tR\004txId\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq" +
+      "\022\026\n\006reason\030\004 \001(\tR\006reason\022\032\n\010operator\030\005 \001" +
+      "(\tR\010operator\"\031\n\027SkipUndeliveredResponse\"" +
+      "\272\001\n\021ReplaySinkRequest\022\022\n\004sink\030\001 \001(\tR\004sin" +
+      "k\0220\n\004time\030\002 \001(\0132\032.google.protobuf.Timest" +
+      "ampH\000R\004time\022#\n\014resume_token\030\003 \001(\tH\000R\013res" +
+      "umeToken\022\026\n\006reason\030\004 \001(\tR\006reason\022\032\n\010oper" +
+      "ator\030\005 \001(\tR\010operatorB\006\n\004from\"<\n\022ReplaySi" +
+      "nkResponse\022&\n\004sink\030\001 \001(\0132\022.fencepost.v1." +
+      "SinkR\004sink\"\250\002\n\tSinkEvent\022\016\n\002id\030\001 \001(\tR\002id" +
+      "\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022;\n\006label" +
+      "s\030\003 \003(\0132#.fencepost.v1.SinkEvent.LabelsE" +
+      "ntryR\006labels\022-\n\005event\030\004 \001(\0132\025.fencepost." +
+      "v1.TxEventH\000R\005event\022:\n\010restored\030\005 \001(\0132\034." +
+      "fencepost.v1.LedgerRestoredH\000R\010restored\032" +
+      "9\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005valu" +
+      "e\030\002 \001(\tR\005value:\0028\001B\t\n\007content\"@\n\016LedgerR" +
+      "estored\022.\n\004time\030\001 \001(\0132\032.google.protobuf." +
+      "TimestampR\004time*s\n\nSinkStatus\022\033\n\027SINK_ST" +
+      "ATUS_UNSPECIFIED\020\000\022\026\n\022SINK_STATUS_ACTIVE" +
+      "\020\001\022\026\n\022SINK_STATUS_PAUSED\020\002\022\030\n\024SINK_STATU" +
+      "S_DISABLED\020\0032\356\004\n\013SinkService\022L\n\tListSink" +
+      "s\022\036.fencepost.v1.ListSinksRequest\032\037.fenc" +
+      "epost.v1.ListSinksResponse\022^\n\017ListUndeli" +
+      "vered\022$.fencepost.v1.ListUndeliveredRequ" +
+      "est\032%.fencepost.v1.ListUndeliveredRespon" +
+      "se\022L\n\tPauseSink\022\036.fencepost.v1.PauseSink" +
+      "Request\032\037.fencepost.v1.PauseSinkResponse" +
+      "\022O\n\nResumeSink\022\037.fencepost.v1.ResumeSink" +
+      "Request\032 .fencepost.v1.ResumeSinkRespons" +
+      "e\022a\n\020RetryUndelivered\022%.fencepost.v1.Ret" +
+      "ryUndeliveredRequest\032&.fencepost.v1.Retr" +
+      "yUndeliveredResponse\022^\n\017SkipUndelivered\022" +
+      "$.fencepost.v1.SkipUndeliveredRequest\032%." +
+      "fencepost.v1.SkipUndeliveredResponse\022O\n\n" +
+      "ReplaySink\022\037.fencepost.v1.ReplaySinkRequ" +
+      "est\032 .fencepost.v1.ReplaySinkResponseBT\n" +
+      "\020dev.fencepost.v1P\001Z>github.com/fencepos" +
+      "t/fencepost/gen/go/fencepost/v1;fencepos" +
+      "tv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -282,7 +285,7 @@ public final class SinkOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_RetryUndeliveredRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_RetryUndeliveredRequest_descriptor,
-        new java.lang.String[] { "Sink", "TxId", });
+        new java.lang.String[] { "Sink", "TxId", "Reason", "Operator", });
     internal_static_fencepost_v1_RetryUndeliveredResponse_descriptor =
       getDescriptor().getMessageType(11);
     internal_static_fencepost_v1_RetryUndeliveredResponse_fieldAccessorTable = new
@@ -294,7 +297,7 @@ public final class SinkOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_SkipUndeliveredRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_SkipUndeliveredRequest_descriptor,
-        new java.lang.String[] { "Sink", "TxId", "Seq", });
+        new java.lang.String[] { "Sink", "TxId", "Seq", "Reason", "Operator", });
     internal_static_fencepost_v1_SkipUndeliveredResponse_descriptor =
       getDescriptor().getMessageType(13);
     internal_static_fencepost_v1_SkipUndeliveredResponse_fieldAccessorTable = new

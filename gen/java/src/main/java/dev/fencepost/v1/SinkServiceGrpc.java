@@ -5,7 +5,8 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
 /**
  * <pre>
  * SinkService manages the delivery of events to other systems. It is for operators of all
- * submitters. Sinks are defined in the configuration of the nodes.
+ * submitters. Sinks are defined in the configuration of the nodes. Each decision is recorded with
+ * its operator: see ListCommands.
  * </pre>
  */
 @io.grpc.stub.annotations.GrpcGenerated
@@ -295,7 +296,8 @@ public final class SinkServiceGrpc {
   /**
    * <pre>
    * SinkService manages the delivery of events to other systems. It is for operators of all
-   * submitters. Sinks are defined in the configuration of the nodes.
+   * submitters. Sinks are defined in the configuration of the nodes. Each decision is recorded with
+   * its operator: see ListCommands.
    * </pre>
    */
   public interface AsyncService {
@@ -378,7 +380,8 @@ public final class SinkServiceGrpc {
    * Base class for the server implementation of the service SinkService.
    * <pre>
    * SinkService manages the delivery of events to other systems. It is for operators of all
-   * submitters. Sinks are defined in the configuration of the nodes.
+   * submitters. Sinks are defined in the configuration of the nodes. Each decision is recorded with
+   * its operator: see ListCommands.
    * </pre>
    */
   public static abstract class SinkServiceImplBase
@@ -393,7 +396,8 @@ public final class SinkServiceGrpc {
    * A stub to allow clients to do asynchronous rpc calls to service SinkService.
    * <pre>
    * SinkService manages the delivery of events to other systems. It is for operators of all
-   * submitters. Sinks are defined in the configuration of the nodes.
+   * submitters. Sinks are defined in the configuration of the nodes. Each decision is recorded with
+   * its operator: see ListCommands.
    * </pre>
    */
   public static final class SinkServiceStub
@@ -494,7 +498,8 @@ public final class SinkServiceGrpc {
    * A stub to allow clients to do synchronous rpc calls to service SinkService.
    * <pre>
    * SinkService manages the delivery of events to other systems. It is for operators of all
-   * submitters. Sinks are defined in the configuration of the nodes.
+   * submitters. Sinks are defined in the configuration of the nodes. Each decision is recorded with
+   * its operator: see ListCommands.
    * </pre>
    */
   public static final class SinkServiceBlockingV2Stub
@@ -588,7 +593,8 @@ public final class SinkServiceGrpc {
    * A stub to allow clients to do limited synchronous rpc calls to service SinkService.
    * <pre>
    * SinkService manages the delivery of events to other systems. It is for operators of all
-   * submitters. Sinks are defined in the configuration of the nodes.
+   * submitters. Sinks are defined in the configuration of the nodes. Each decision is recorded with
+   * its operator: see ListCommands.
    * </pre>
    */
   public static final class SinkServiceBlockingStub
@@ -682,7 +688,8 @@ public final class SinkServiceGrpc {
    * A stub to allow clients to do ListenableFuture-style rpc calls to service SinkService.
    * <pre>
    * SinkService manages the delivery of events to other systems. It is for operators of all
-   * submitters. Sinks are defined in the configuration of the nodes.
+   * submitters. Sinks are defined in the configuration of the nodes. Each decision is recorded with
+   * its operator: see ListCommands.
    * </pre>
    */
   public static final class SinkServiceFutureStub

@@ -30,6 +30,8 @@ private static final long serialVersionUID = 0L;
   private SkipUndeliveredRequest() {
     sink_ = "";
     txId_ = "";
+    reason_ = "";
+    operator_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -143,6 +145,92 @@ private static final long serialVersionUID = 0L;
     return seq_;
   }
 
+  public static final int REASON_FIELD_NUMBER = 4;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object reason_ = "";
+  /**
+   * <code>string reason = 4 [json_name = "reason"];</code>
+   * @return The reason.
+   */
+  @java.lang.Override
+  public java.lang.String getReason() {
+    java.lang.Object ref = reason_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      reason_ = s;
+      return s;
+    }
+  }
+  /**
+   * <code>string reason = 4 [json_name = "reason"];</code>
+   * @return The bytes for reason.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getReasonBytes() {
+    java.lang.Object ref = reason_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      reason_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int OPERATOR_FIELD_NUMBER = 5;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object operator_ = "";
+  /**
+   * <pre>
+   * The person or system that requests it.
+   * </pre>
+   *
+   * <code>string operator = 5 [json_name = "operator"];</code>
+   * @return The operator.
+   */
+  @java.lang.Override
+  public java.lang.String getOperator() {
+    java.lang.Object ref = operator_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      operator_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The person or system that requests it.
+   * </pre>
+   *
+   * <code>string operator = 5 [json_name = "operator"];</code>
+   * @return The bytes for operator.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getOperatorBytes() {
+    java.lang.Object ref = operator_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      operator_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -166,6 +254,12 @@ private static final long serialVersionUID = 0L;
     if (seq_ != 0L) {
       output.writeUInt64(3, seq_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reason_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 4, reason_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 5, operator_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -179,6 +273,12 @@ private static final long serialVersionUID = 0L;
     if (seq_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(3, seq_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reason_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(4, reason_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(5, operator_);
     }
     return size;
   }
@@ -210,6 +310,10 @@ private static final long serialVersionUID = 0L;
         .equals(other.getTxId())) return false;
     if (getSeq()
         != other.getSeq()) return false;
+    if (!getReason()
+        .equals(other.getReason())) return false;
+    if (!getOperator()
+        .equals(other.getOperator())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -228,6 +332,10 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + SEQ_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getSeq());
+    hash = (37 * hash) + REASON_FIELD_NUMBER;
+    hash = (53 * hash) + getReason().hashCode();
+    hash = (37 * hash) + OPERATOR_FIELD_NUMBER;
+    hash = (53 * hash) + getOperator().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -362,6 +470,8 @@ private static final long serialVersionUID = 0L;
       sink_ = "";
       txId_ = "";
       seq_ = 0L;
+      reason_ = "";
+      operator_ = "";
       return this;
     }
 
@@ -404,6 +514,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000004) != 0)) {
         result.seq_ = seq_;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.reason_ = reason_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.operator_ = operator_;
+      }
     }
 
     @java.lang.Override
@@ -430,6 +546,16 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getSeq() != 0L) {
         setSeq(other.getSeq());
+      }
+      if (!other.getReason().isEmpty()) {
+        reason_ = other.reason_;
+        bitField0_ |= 0x00000008;
+        onChanged();
+      }
+      if (!other.getOperator().isEmpty()) {
+        operator_ = other.operator_;
+        bitField0_ |= 0x00000010;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -470,6 +596,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 24
+            case 34: {
+              reason_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 34
+            case 42: {
+              operator_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 42
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -671,6 +807,170 @@ private static final long serialVersionUID = 0L;
     public Builder clearSeq() {
       bitField0_ = (bitField0_ & ~0x00000004);
       seq_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object reason_ = "";
+    /**
+     * <code>string reason = 4 [json_name = "reason"];</code>
+     * @return The reason.
+     */
+    public java.lang.String getReason() {
+      java.lang.Object ref = reason_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        reason_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <code>string reason = 4 [json_name = "reason"];</code>
+     * @return The bytes for reason.
+     */
+    public com.google.protobuf.ByteString
+        getReasonBytes() {
+      java.lang.Object ref = reason_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        reason_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <code>string reason = 4 [json_name = "reason"];</code>
+     * @param value The reason to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReason(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      reason_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>string reason = 4 [json_name = "reason"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReason() {
+      reason_ = getDefaultInstance().getReason();
+      bitField0_ = (bitField0_ & ~0x00000008);
+      onChanged();
+      return this;
+    }
+    /**
+     * <code>string reason = 4 [json_name = "reason"];</code>
+     * @param value The bytes for reason to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReasonBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      reason_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object operator_ = "";
+    /**
+     * <pre>
+     * The person or system that requests it.
+     * </pre>
+     *
+     * <code>string operator = 5 [json_name = "operator"];</code>
+     * @return The operator.
+     */
+    public java.lang.String getOperator() {
+      java.lang.Object ref = operator_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        operator_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The person or system that requests it.
+     * </pre>
+     *
+     * <code>string operator = 5 [json_name = "operator"];</code>
+     * @return The bytes for operator.
+     */
+    public com.google.protobuf.ByteString
+        getOperatorBytes() {
+      java.lang.Object ref = operator_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        operator_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The person or system that requests it.
+     * </pre>
+     *
+     * <code>string operator = 5 [json_name = "operator"];</code>
+     * @param value The operator to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperator(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      operator_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The person or system that requests it.
+     * </pre>
+     *
+     * <code>string operator = 5 [json_name = "operator"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOperator() {
+      operator_ = getDefaultInstance().getOperator();
+      bitField0_ = (bitField0_ & ~0x00000010);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The person or system that requests it.
+     * </pre>
+     *
+     * <code>string operator = 5 [json_name = "operator"];</code>
+     * @param value The bytes for operator to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperatorBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      operator_ = value;
+      bitField0_ |= 0x00000010;
       onChanged();
       return this;
     }

@@ -43,4 +43,36 @@ public interface SkipUndeliveredRequestOrBuilder extends
    * @return The seq.
    */
   long getSeq();
+
+  /**
+   * <code>string reason = 4 [json_name = "reason"];</code>
+   * @return The reason.
+   */
+  java.lang.String getReason();
+  /**
+   * <code>string reason = 4 [json_name = "reason"];</code>
+   * @return The bytes for reason.
+   */
+  com.google.protobuf.ByteString
+      getReasonBytes();
+
+  /**
+   * <pre>
+   * The person or system that requests it.
+   * </pre>
+   *
+   * <code>string operator = 5 [json_name = "operator"];</code>
+   * @return The operator.
+   */
+  java.lang.String getOperator();
+  /**
+   * <pre>
+   * The person or system that requests it.
+   * </pre>
+   *
+   * <code>string operator = 5 [json_name = "operator"];</code>
+   * @return The bytes for operator.
+   */
+  com.google.protobuf.ByteString
+      getOperatorBytes();
 }

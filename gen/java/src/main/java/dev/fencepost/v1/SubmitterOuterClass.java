@@ -285,7 +285,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010operator\022)" +
       "\n\016expect_version\030\024 \001(\004B\0020\001R\rexpectVersio" +
       "n\"8\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020." +
-      "fencepost.v1.TxR\002tx\"\220\003\n\007Command\022!\n\ncomma" +
+      "fencepost.v1.TxR\002tx\"\244\003\n\007Command\022!\n\ncomma" +
       "nd_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\t" +
       "R\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030" +
       "\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010o" +
@@ -295,63 +295,63 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "uf.TimestampR\tapplyTime\022\026\n\006result\030\t \001(\tR" +
       "\006result\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014prot" +
       "ectionId\022\026\n\006caller\030\013 \001(\tR\006caller\022\034\n\tsubm" +
-      "itter\030\014 \001(\tR\tsubmitter\"o\n\023ListCommandsRe" +
-      "quest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\033\n\tp" +
-      "age_size\030\002 \001(\005R\010pageSize\022\035\n\npage_token\030\003" +
-      " \001(\tR\tpageToken\"q\n\024ListCommandsResponse\022" +
-      "1\n\010commands\030\001 \003(\0132\025.fencepost.v1.Command" +
-      "R\010commands\022&\n\017next_page_token\030\002 \001(\tR\rnex" +
-      "tPageToken*h\n\rSubmitterMode\022\036\n\032SUBMITTER" +
-      "_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MODE_ST" +
-      "RICT\020\001\022\034\n\030SUBMITTER_MODE_PIPELINED\020\002*m\n\017" +
-      "SubmitterStatus\022 \n\034SUBMITTER_STATUS_UNSP" +
-      "ECIFIED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033" +
-      "\n\027SUBMITTER_STATUS_PAUSED\020\002*\236\001\n\022Submitte" +
-      "rCondition\022#\n\037SUBMITTER_CONDITION_UNSPEC" +
-      "IFIED\020\000\022!\n\035SUBMITTER_CONDITION_PROTECTED" +
-      "\020\001\022\036\n\032SUBMITTER_CONDITION_PAUSED\020\002\022 \n\034SU" +
-      "BMITTER_CONDITION_UNFUNDED\020\003*f\n\rFailureP" +
-      "olicy\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n" +
-      "\027FAILURE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_PO" +
-      "LICY_PAUSE\020\002*\335\001\n\022ProtectionDecision\022#\n\037P" +
-      "ROTECTION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROT" +
-      "ECTION_DECISION_RESUME\020\001\022%\n!PROTECTION_D" +
-      "ECISION_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DE" +
-      "CISION_ALIGN_FORWARD_KEEP_QUEUE\020\003\022)\n%PRO" +
-      "TECTION_DECISION_RESUME_KEEP_QUEUE\020\004*\371\001\n" +
-      "\rStuckDecision\022\036\n\032STUCK_DECISION_UNSPECI" +
-      "FIED\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK" +
-      "_DECISION_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RE" +
-      "TRY\020\003\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022" +
-      "#\n\037STUCK_DECISION_REQUEUE_UNPROVEN\020\005\022\027\n\023" +
-      "STUCK_DECISION_BUMP\020\006\022\031\n\025STUCK_DECISION_" +
-      "CANCEL\020\0072\256\007\n\020SubmitterService\022d\n\021Registe" +
-      "rSubmitter\022&.fencepost.v1.RegisterSubmit" +
-      "terRequest\032\'.fencepost.v1.RegisterSubmit" +
-      "terResponse\022U\n\014GetSubmitter\022!.fencepost." +
-      "v1.GetSubmitterRequest\032\".fencepost.v1.Ge" +
-      "tSubmitterResponse\022[\n\016ListSubmitters\022#.f" +
-      "encepost.v1.ListSubmittersRequest\032$.fenc" +
-      "epost.v1.ListSubmittersResponse\022^\n\017Updat" +
-      "eSubmitter\022$.fencepost.v1.UpdateSubmitte" +
-      "rRequest\032%.fencepost.v1.UpdateSubmitterR" +
-      "esponse\022[\n\016PauseSubmitter\022#.fencepost.v1" +
-      ".PauseSubmitterRequest\032$.fencepost.v1.Pa" +
-      "useSubmitterResponse\022^\n\017ResumeSubmitter\022" +
-      "$.fencepost.v1.ResumeSubmitterRequest\032%." +
-      "fencepost.v1.ResumeSubmitterResponse\022a\n\020" +
-      "ProtectSubmitter\022%.fencepost.v1.ProtectS" +
-      "ubmitterRequest\032&.fencepost.v1.ProtectSu" +
-      "bmitterResponse\022R\n\013ExitProtect\022 .fencepo" +
-      "st.v1.ExitProtectRequest\032!.fencepost.v1." +
-      "ExitProtectResponse\022U\n\014ResolveStuck\022!.fe" +
-      "ncepost.v1.ResolveStuckRequest\032\".fencepo" +
-      "st.v1.ResolveStuckResponse\022U\n\014ListComman" +
-      "ds\022!.fencepost.v1.ListCommandsRequest\032\"." +
-      "fencepost.v1.ListCommandsResponseBT\n\020dev" +
-      ".fencepost.v1P\001Z>github.com/fencepost/fe" +
-      "ncepost/gen/go/fencepost/v1;fencepostv1b" +
-      "\006proto3"
+      "itter\030\014 \001(\tR\tsubmitter\022\022\n\004sink\030\r \001(\tR\004si" +
+      "nk\"o\n\023ListCommandsRequest\022\034\n\tsubmitter\030\001" +
+      " \001(\tR\tsubmitter\022\033\n\tpage_size\030\002 \001(\005R\010page" +
+      "Size\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"q\n\024L" +
+      "istCommandsResponse\0221\n\010commands\030\001 \003(\0132\025." +
+      "fencepost.v1.CommandR\010commands\022&\n\017next_p" +
+      "age_token\030\002 \001(\tR\rnextPageToken*h\n\rSubmit" +
+      "terMode\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022" +
+      "\031\n\025SUBMITTER_MODE_STRICT\020\001\022\034\n\030SUBMITTER_" +
+      "MODE_PIPELINED\020\002*m\n\017SubmitterStatus\022 \n\034S" +
+      "UBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITT" +
+      "ER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_P" +
+      "AUSED\020\002*\236\001\n\022SubmitterCondition\022#\n\037SUBMIT" +
+      "TER_CONDITION_UNSPECIFIED\020\000\022!\n\035SUBMITTER" +
+      "_CONDITION_PROTECTED\020\001\022\036\n\032SUBMITTER_COND" +
+      "ITION_PAUSED\020\002\022 \n\034SUBMITTER_CONDITION_UN" +
+      "FUNDED\020\003*f\n\rFailurePolicy\022\036\n\032FAILURE_POL" +
+      "ICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLICY_CONT" +
+      "INUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\335\001\n\022Pro" +
+      "tectionDecision\022#\n\037PROTECTION_DECISION_U" +
+      "NSPECIFIED\020\000\022\036\n\032PROTECTION_DECISION_RESU" +
+      "ME\020\001\022%\n!PROTECTION_DECISION_ALIGN_FORWAR" +
+      "D\020\002\0220\n,PROTECTION_DECISION_ALIGN_FORWARD" +
+      "_KEEP_QUEUE\020\003\022)\n%PROTECTION_DECISION_RES" +
+      "UME_KEEP_QUEUE\020\004*\371\001\n\rStuckDecision\022\036\n\032ST" +
+      "UCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECI" +
+      "SION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022" +
+      "\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK_DECIS" +
+      "ION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISION_RE" +
+      "QUEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISION_BUMP\020" +
+      "\006\022\031\n\025STUCK_DECISION_CANCEL\020\0072\256\007\n\020Submitt" +
+      "erService\022d\n\021RegisterSubmitter\022&.fencepo" +
+      "st.v1.RegisterSubmitterRequest\032\'.fencepo" +
+      "st.v1.RegisterSubmitterResponse\022U\n\014GetSu" +
+      "bmitter\022!.fencepost.v1.GetSubmitterReque" +
+      "st\032\".fencepost.v1.GetSubmitterResponse\022[" +
+      "\n\016ListSubmitters\022#.fencepost.v1.ListSubm" +
+      "ittersRequest\032$.fencepost.v1.ListSubmitt" +
+      "ersResponse\022^\n\017UpdateSubmitter\022$.fencepo" +
+      "st.v1.UpdateSubmitterRequest\032%.fencepost" +
+      ".v1.UpdateSubmitterResponse\022[\n\016PauseSubm" +
+      "itter\022#.fencepost.v1.PauseSubmitterReque" +
+      "st\032$.fencepost.v1.PauseSubmitterResponse" +
+      "\022^\n\017ResumeSubmitter\022$.fencepost.v1.Resum" +
+      "eSubmitterRequest\032%.fencepost.v1.ResumeS" +
+      "ubmitterResponse\022a\n\020ProtectSubmitter\022%.f" +
+      "encepost.v1.ProtectSubmitterRequest\032&.fe" +
+      "ncepost.v1.ProtectSubmitterResponse\022R\n\013E" +
+      "xitProtect\022 .fencepost.v1.ExitProtectReq" +
+      "uest\032!.fencepost.v1.ExitProtectResponse\022" +
+      "U\n\014ResolveStuck\022!.fencepost.v1.ResolveSt" +
+      "uckRequest\032\".fencepost.v1.ResolveStuckRe" +
+      "sponse\022U\n\014ListCommands\022!.fencepost.v1.Li" +
+      "stCommandsRequest\032\".fencepost.v1.ListCom" +
+      "mandsResponseBT\n\020dev.fencepost.v1P\001Z>git" +
+      "hub.com/fencepost/fencepost/gen/go/fence" +
+      "post/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -509,7 +509,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Command_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Command_descriptor,
-        new java.lang.String[] { "CommandId", "Kind", "Action", "TxId", "Reason", "Operator", "CreateTime", "ApplyTime", "Result", "ProtectionId", "Caller", "Submitter", });
+        new java.lang.String[] { "CommandId", "Kind", "Action", "TxId", "Reason", "Operator", "CreateTime", "ApplyTime", "Result", "ProtectionId", "Caller", "Submitter", "Sink", });
     internal_static_fencepost_v1_ListCommandsRequest_descriptor =
       getDescriptor().getMessageType(25);
     internal_static_fencepost_v1_ListCommandsRequest_fieldAccessorTable = new

@@ -505,7 +505,8 @@ public final class SubmitterServiceGrpc {
      * newest first: each command with its operator
      * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
      * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
-     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
+     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed. The history
+     * of all submitters includes the decisions about sinks, for operators of all submitters.
      * </pre>
      */
     default void listCommands(dev.fencepost.v1.ListCommandsRequest request,
@@ -670,7 +671,8 @@ public final class SubmitterServiceGrpc {
      * newest first: each command with its operator
      * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
      * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
-     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
+     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed. The history
+     * of all submitters includes the decisions about sinks, for operators of all submitters.
      * </pre>
      */
     public void listCommands(dev.fencepost.v1.ListCommandsRequest request,
@@ -813,7 +815,8 @@ public final class SubmitterServiceGrpc {
      * newest first: each command with its operator
      * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
      * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
-     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
+     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed. The history
+     * of all submitters includes the decisions about sinks, for operators of all submitters.
      * </pre>
      */
     public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) throws io.grpc.StatusException {
@@ -955,7 +958,8 @@ public final class SubmitterServiceGrpc {
      * newest first: each command with its operator
      * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
      * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
-     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
+     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed. The history
+     * of all submitters includes the decisions about sinks, for operators of all submitters.
      * </pre>
      */
     public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) {
@@ -1106,7 +1110,8 @@ public final class SubmitterServiceGrpc {
      * newest first: each command with its operator
      * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
      * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
-     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
+     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed. The history
+     * of all submitters includes the decisions about sinks, for operators of all submitters.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListCommandsResponse> listCommands(
