@@ -53,13 +53,13 @@ func TestSinkStatements_Fence(t *testing.T) {
 	t.Parallel()
 	cursor := []string{"INSERT INTO sink_parked", "UPDATE sink_cursor"}
 	open := map[string][]string{
-		"EnsureSinks":     {"INSERT INTO sink_cursor", "INSERT INTO sink_lease"},
-		"AcquireSinks":    {"UPDATE sink_lease"},
-		"RenewSinks":      {"UPDATE sink_lease"},
-		"ReleaseSinks":    {"UPDATE sink_lease"},
-		"SetSinkStatus":   {"INSERT INTO sink_command", "UPDATE sink_cursor"},
-		"ReplaySink":      {"INSERT INTO sink_command", "UPDATE sink_cursor"},
-		"RetryParked":     {"INSERT INTO sink_command", "UPDATE sink_parked"},
+		"EnsureSinks":   {"INSERT INTO sink_cursor", "INSERT INTO sink_lease"},
+		"AcquireSinks":  {"UPDATE sink_lease"},
+		"RenewSinks":    {"UPDATE sink_lease"},
+		"ReleaseSinks":  {"UPDATE sink_lease"},
+		"SetSinkStatus": {"INSERT INTO sink_command", "UPDATE sink_cursor"},
+		"ReplaySink":    {"INSERT INTO sink_command", "UPDATE sink_cursor"},
+		"RetryParked":   {"INSERT INTO sink_command", "UPDATE sink_parked"},
 		"SkipParked": {"DELETE FROM sink_parked", "INSERT INTO sink_command",
 			"UPDATE sink_parked"},
 		"ParkUndelivered": {"INSERT INTO sink_parked"},
