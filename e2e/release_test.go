@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -40,6 +42,14 @@ func TestRelease(t *testing.T) {
 		return found[0]
 	}
 	verifyStatic(t, filepath.Join(out, "fencepost"))
+	for _, library := range signerLibraries {
+		if links(t, program, library) {
+			t.Errorf("a program without build tags links %s", library)
+		}
+		if !links(t, filepath.Join(out, "fencepost"), library) {
+			t.Errorf("a release does not link %s", library)
+		}
+	}
 	archive := filesOf(t, one("*.tar.gz"))
 	for _, want := range []string{"/fencepost", "/LICENSE", "/NOTICE", "/deploy/systemd/" +
 		"fencepost.service"} {
@@ -53,6 +63,23 @@ func TestRelease(t *testing.T) {
 	root := unpackImage(t, filepath.Join(out, "image"))
 	verifyVersion(t, root)
 	runImage(t, root)
+}
+
+// signerLibraries are the libraries of signers behind build tags.
+var signerLibraries = []string{
+	"github.com/aws/aws-sdk-go-v2/service/kms",
+	"cloud.google.com/go/kms",
+	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azkeys",
+}
+
+// links reports whether a program was built with a module.
+func links(t *testing.T, program, module string) bool {
+	t.Helper()
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(info.Deps, func(m *debug.Module) bool { return m.Path == module })
 }
 
 func filesOf(t *testing.T, archive string) (names []string) {
