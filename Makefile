@@ -73,6 +73,7 @@ lint: $(NPM) $(BIN)/staticcheck ## Check form, usual mistakes, words and commit 
 	  (cd $$module && go mod tidy -diff && go vet ./... && staticcheck ./...); \
 	done
 	go vet -tags $(SIGNER_TAGS) ./internal/node ./sign/...
+	go vet -tags nightly ./e2e/signers
 	go vet -C tools ./...
 	go vet -C tools/deploy ./...
 	$(BUF) lint
@@ -149,6 +150,15 @@ e2e: console $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl $(BIN)/clef $(BIN)/loca
 	  ./e2e/...
 	@# With a real token. It needs cgo, so the programs are built without it.
 	gotestsum --format testname -- -count=1 -timeout 5m -tags pkcs11 ./sign/pkcs11
+
+.PHONY: nightly
+nightly: .cache/moto/installed ## Compare with second opinions that CI lacks: moto, as AWS KMS
+	go test -count=1 -timeout 10m -tags nightly -run '^TestMoto$$' ./e2e/signers
+
+.cache/moto/installed: tools/moto/requirements.txt
+	python3 -m venv .cache/moto
+	.cache/moto/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # SEED repeats one run (0: none), without the faults in DROP (numbers, separated by commas).
 SEED ?= 0

@@ -2,10 +2,13 @@
 package awskms
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -39,8 +42,26 @@ func Open(ctx context.Context, o Options) (*Digester, error) {
 		if o.Endpoint != "" {
 			k.BaseEndpoint = aws.String(o.Endpoint)
 		}
+		k.HTTPClient = keptBodies{k.HTTPClient}
 	})
 	return &Digester{client}, nil
+}
+
+// keptBodies sends bodies that the SDK cannot close. It closes them when a reply arrives, even
+// while the transport has yet to find their end: the transport then drops the connection, and the
+// reply with it.
+type keptBodies struct{ kms.HTTPClient }
+
+// Do sends a request.
+func (c keptBodies) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		content, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(content))
+	}
+	return c.HTTPClient.Do(r)
 }
 
 // PublicKey fetches a public key. Errors: txn.ErrKeyMissing, txn.ErrSignerFault,

@@ -134,13 +134,25 @@ func LocalKMS(ctx context.Context, dir string, count int) (*Peer, []KMSKey, erro
 		return nil, nil, err
 	}
 	data := filepath.Join(dir, "data")
-	port, err := freePort()
-	if err := errors.Join(err, os.MkdirAll(data, 0o700)); err != nil {
+	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, nil, err
 	}
-	command := exec.Command(program)
-	command.Env = append(os.Environ(), "PORT="+port, "KMS_DATA_PATH="+data,
-		"KMS_SEED_PATH="+os.DevNull)
+	return KMS(ctx, dir, count, func(port string) *exec.Cmd {
+		command := exec.Command(program)
+		command.Env = append(os.Environ(), "PORT="+port, "KMS_DATA_PATH="+data,
+			"KMS_SEED_PATH="+os.DevNull)
+		return command
+	})
+}
+
+// KMS starts a program that serves the protocol of AWS KMS on a port, and creates count keys.
+func KMS(ctx context.Context, dir string, count int,
+	program func(port string) *exec.Cmd) (*Peer, []KMSKey, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, nil, err
+	}
+	command := program(port)
 	p, err := Run(ctx, command, port)
 	if err != nil {
 		return nil, nil, err
@@ -148,7 +160,7 @@ func LocalKMS(ctx context.Context, dir string, count int) (*Peer, []KMSKey, erro
 	keys, err := kmsKeys(ctx, p.URL, filepath.Join(dir, "ids"), count)
 	if err != nil {
 		p.Stop()
-		return nil, nil, fmt.Errorf("create keys in local-kms: %w", err)
+		return nil, nil, fmt.Errorf("create keys in %s: %w", filepath.Base(command.Path), err)
 	}
 	return p, keys, nil
 }
@@ -202,6 +214,9 @@ func kmsCall(ctx context.Context, url, operation string, input, output any) erro
 	}
 	request.Header.Set("Content-Type", "application/x-amz-json-1.1")
 	request.Header.Set("X-Amz-Target", "TrentService."+operation)
+	// Nothing verifies the signature; moto reads region and service.
+	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/kms/"+
+		"aws4_request, SignedHeaders=host, Signature=none")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
