@@ -148,7 +148,7 @@ func TestSigner_Hangs_TakeoverAndOthersProceed(t *testing.T) {
 	victim.proc.kill()
 	cl.members = []*member{other}
 	cl.confirmed(t, send(names[slow:], "after"))
-	eventually(t, time.Minute, "the other node owns all accounts and asks the signer", func() error {
+	eventually(t, time.Minute, "the other node owns all and asks the signer", func() error {
 		for _, name := range names {
 			if owner := cl.ownerOf(t, name); owner != other.name {
 				return fmt.Errorf("%s is owned by %q", name, owner)
