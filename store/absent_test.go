@@ -14,6 +14,7 @@ import (
 func (k *kit) roleURL(name string) string {
 	k.t.Helper()
 	k.exec("CREATE ROLE " + name + " LOGIN PASSWORD 'secret-word'")
+	k.exec("GRANT " + name + " TO CURRENT_USER") // who may not be a superuser
 	k.t.Cleanup(func() {
 		if _, err := k.db.Pool.Exec(context.Background(), "DROP OWNED BY "+name+" CASCADE; DROP "+
 			"ROLE "+name); err != nil {

@@ -209,7 +209,7 @@ func TestDuplicateRequests_IndexBroken_Found(t *testing.T) {
 	// The index still distinguishes them; the rows do not.
 	k.exec("CREATE UNIQUE INDEX managed_tx_request ON managed_tx (submitter_id, request_id) " +
 		"WHERE request_id <> 'r1' OR submitter_id <> 1")
-	k.exec("ALTER TABLE managed_tx DISABLE TRIGGER ALL")
+	k.exec("ALTER TABLE managed_tx DISABLE TRIGGER USER")
 	k.exec("UPDATE managed_tx SET request_id = 'r1' WHERE tx_id = $1", uuid.UUID(second.ID))
 	found, err := s.DuplicateRequests(k.ctx)
 	k.must(err)

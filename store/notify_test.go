@@ -260,8 +260,12 @@ func TestDial_EveryConnection_UsesIt(t *testing.T) {
 	var dialled atomic.Int64
 	s := k.open("dialler-"+k.db.Schema, func(c *Config) {
 		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
 			dialled.Add(1)
-			return (&net.Dialer{}).DialContext(ctx, network, address)
+			return &countedConn{Conn: conn, open: &dialled}, nil
 		}
 	})
 	k.listening(s)
@@ -281,4 +285,16 @@ func TestDial_EveryConnection_UsesIt(t *testing.T) {
 		"'fencepost/%/' || $1", s.nodes); n != dialled.Load() {
 		t.Fatalf("%d sessions, %d were dialled", n, dialled.Load())
 	}
+}
+
+// countedConn is subtracted when it is closed. A server without TLS has a connection dialled twice.
+type countedConn struct {
+	net.Conn
+	open   *atomic.Int64
+	closed sync.Once
+}
+
+func (c *countedConn) Close() error {
+	c.closed.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
 }

@@ -209,7 +209,7 @@ func TestAlign_Gap_RecordedOnce(t *testing.T) {
 // queue2 queues past a protection, as a caller did whose transaction came before it.
 func (k *kit) queue2(s *Store, id txn.SubmitterID, request string) txn.Tx {
 	k.t.Helper()
-	k.exec("ALTER TABLE submitter_nonce_cursor DISABLE TRIGGER ALL")
+	k.exec("ALTER TABLE submitter_nonce_cursor DISABLE TRIGGER USER")
 	k.exec(
 		"UPDATE submitter_nonce_cursor SET protect_reason = NULL, protect_at = NULL WHERE "+
 			"submitter_id = $1",
@@ -219,7 +219,7 @@ func (k *kit) queue2(s *Store, id txn.SubmitterID, request string) txn.Tx {
 		"UPDATE submitter_nonce_cursor SET protect_reason = 'X', protect_at = clock_timestamp() "+
 			"WHERE submitter_id = $1",
 		id)
-	k.exec("ALTER TABLE submitter_nonce_cursor ENABLE TRIGGER ALL")
+	k.exec("ALTER TABLE submitter_nonce_cursor ENABLE TRIGGER USER")
 	return tx
 }
 

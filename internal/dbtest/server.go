@@ -132,12 +132,18 @@ func makeDatabase(ctx context.Context, admin string) error {
 }
 
 // makeNodeRole makes the role that the nodes under test connect as. Test processes may share a
-// server, so another one may make it at the same moment.
+// server, so another one may make it at the same moment. A test ends sessions of the role, which
+// requires membership of an owner that is no superuser.
 func makeNodeRole(ctx context.Context, admin string) error {
 	return onConn(ctx, admin, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, `DO $$ BEGIN
-			CREATE ROLE `+nodeRole+` LOGIN PASSWORD '`+nodeRole+`';
-		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+			PERFORM pg_advisory_xact_lock(hashtext('`+nodeRole+`'));
+			IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '`+nodeRole+`') THEN
+				CREATE ROLE `+nodeRole+` LOGIN PASSWORD '`+nodeRole+`';
+			END IF;
+			IF NOT pg_has_role('`+nodeRole+`', 'MEMBER') THEN
+				GRANT `+nodeRole+` TO CURRENT_USER;
+			END IF;
 		END $$`)
 		return err
 	})
