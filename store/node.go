@@ -28,11 +28,14 @@ const maxNodes = 1000
 // Heartbeat keeps this node among the live ones for another lease duration, and returns all of
 // them, itself included, by id. It is one statement on the connection of the renewals, so that
 // membership costs the same however many submitters there are, and no load keeps it waiting. Rows
-// that lapsed more than a day ago go.
+// that lapsed more than a day ago go. A node whose server cannot order the feed is not live.
 func (s *Store) Heartbeat(ctx context.Context, chains []txn.ChainID,
 	accepting bool) ([]NodeInfo, error) {
 	var rows []db.HeartbeatRow
-	_, err := s.renew.run(ctx, s.cfg.LeaseDuration, func(_ *pgx.Conn, q *db.Queries) (err error) {
+	_, err := s.renew.run(ctx, s.cfg.LeaseDuration, func(c *pgx.Conn, q *db.Queries) (err error) {
+		if err := proveFeed(ctx, c.PgConn()); err != nil {
+			return err
+		}
 		rows, err = q.Heartbeat(ctx, db.HeartbeatParams{
 			NodeID: s.cfg.Node, ChainIds: plainChains(chains), Accepting: accepting,
 			Seconds: s.cfg.LeaseDuration.Seconds(), MaxRows: maxNodes,

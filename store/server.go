@@ -47,6 +47,21 @@ const recordServer = `UPDATE ledger l
  WHERE (l.system_id IS NULL OR l.system_id = $1 AND l.database_oid = $2) AND
        coalesce(l.timeline, 0) < $3`
 
+// agedXid is the number of events that another server numbered. It is lower than any that
+// PostgreSQL gives to a client.
+const agedXid = "3"
+
+// feedQuery reports whether the newest event has the number under which this server stored it, and
+// that its snapshots cover. A layer that spreads tables over servers counts in each of them. A tool
+// that writes tables anew (pg_repack) stores rows under other numbers, so that only a new event
+// counts.
+const feedQuery = `SELECT coalesce((
+    SELECT n.xid < pg_snapshot_xmax(pg_current_snapshot()) AND
+           (n.xid::TEXT::BIGINT & 4294967295 = n.stored OR n.xid <= '` + agedXid + `' OR
+            n.created_at < clock_timestamp() - INTERVAL '10 s')
+      FROM (SELECT e.xid, e.xmin::TEXT::BIGINT AS stored, e.created_at
+              FROM tx_event e ORDER BY e.xid DESC LIMIT 1) n), TRUE)`
+
 // adoptServer records this server in place of any other.
 const adoptServer = `UPDATE ledger
    SET system_id = $1, database_oid = $2, timeline = $3,
@@ -61,10 +76,6 @@ const foreignQuery = `SELECT (l.system_id, l.database_oid) IS DISTINCT FROM ($1:
        OR EXISTS (SELECT FROM tx_event e
                    WHERE e.xid >= pg_snapshot_xmax(pg_current_snapshot()))
   FROM ledger l`
-
-// agedXid is the number of events that another server numbered. It is lower than any that
-// PostgreSQL gives to a client.
-const agedXid = "3"
 
 // ageEvents makes events older than any that this server numbers.
 const ageEvents = `UPDATE tx_event SET xid = '` + agedXid + `' WHERE xid > '` + agedXid + `'`
@@ -151,7 +162,10 @@ func (s *Store) verifyServer(ctx context.Context, conn *pgconn.PgConn) error {
 	if err != nil {
 		return err
 	}
-	if err := judgeServer(is, on); err != nil || on.timeline >= is.timeline {
+	if err := judgeServer(is, on); err != nil {
+		return err
+	}
+	if err := proveFeed(ctx, conn); err != nil || on.timeline >= is.timeline {
 		return err
 	}
 	_, err = conn.ExecParams(ctx, recordServer, is.text(), nil, nil, nil).Close()
@@ -160,6 +174,19 @@ func (s *Store) verifyServer(ctx context.Context, conn *pgconn.PgConn) error {
 			"timeline", is.timeline, "before", on.timeline)
 	}
 	return err
+}
+
+// proveFeed refuses a server whose snapshots and numbers of transactions cannot order the feed.
+func proveFeed(ctx context.Context, conn *pgconn.PgConn) error {
+	result := conn.ExecParams(ctx, feedQuery, nil, nil, nil, nil).Read()
+	if result.Err != nil {
+		return result.Err
+	}
+	if string(result.Rows[0][0]) != "t" {
+		return refusedSession("events are numbered by another server than the one that takes " +
+			"snapshots: a sharding layer is in between; connect to PostgreSQL itself")
+	}
+	return nil
 }
 
 // judgeServer compares a server with the recorded one.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencepost/fencepost/internal/dbtest"
 )
 
 // TestVerifySession_SettingIgnored_IsRefused covers a pooler that drops the settings of a
@@ -79,6 +81,31 @@ func TestOpen_SessionRefused_TurnsAway(t *testing.T) {
 		if !errors.Is(err, ErrAccessDenied) || !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%s: got %v, want ErrAccessDenied, so that a node which starts ends", name,
 				err)
+		}
+	}
+}
+
+// TestFeed_NumberedElsewhere_Refused: the numbers of events are not those of the server that takes
+// snapshots, as behind a layer that spreads tables over servers.
+func TestFeed_NumberedElsewhere_Refused(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{"+ 1000000", "- 1"} {
+		k := newKit(t, dbtest.WithoutGuard())
+		s := k.open("a")
+		id := k.submitter(s, "alice")
+		k.queue(s, id, "r1")
+		if _, err := s.Heartbeat(k.ctx, nil, true); err != nil {
+			t.Fatal(err)
+		}
+		k.exec("ALTER TABLE tx_event DISABLE TRIGGER USER")
+		k.exec("UPDATE tx_event SET xid = (xid::TEXT::BIGINT " + change + ")::TEXT::XID8, " +
+			"created_at = clock_timestamp() + INTERVAL '1 hour'") // just now, on a slow machine too
+		_, err := s.Heartbeat(k.ctx, nil, true)
+		if !errors.Is(err, ErrAccessDenied) || !containsText(err, "sharding") {
+			t.Errorf("xid %s: %v", change, err)
+		}
+		if err := k.open("b").CheckSchema(k.ctx); !errors.Is(err, ErrAccessDenied) {
+			t.Errorf("xid %s, another node: %v", change, err)
 		}
 	}
 }
