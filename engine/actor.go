@@ -45,7 +45,10 @@ type actor struct {
 	auditSent bool           // the tracker follows the current audited
 	ended     []txn.Tx       // final as not executed; a reorg could still include an attempt
 	headAt    headSeen
-	known     txn.View // of the current step
+	settled   atomic.Uint64 // see settler; 0: unknown
+	recorded  atomic.Uint64 // settled, as the ledger has it
+	settledAt time.Time     // when it was last computed
+	known     txn.View      // of the current step
 	account   *txn.Account
 	accountAt time.Time // when it was read
 	suspicion *txn.Suspicion
@@ -98,6 +101,7 @@ func (a *actor) adopt(l *store.Lease) {
 	}
 	a.lease = l
 	a.loaded = false
+	a.settled.Store(0) // was concluded under the older lease
 	a.name("")
 	if !a.e.keeper.hold(l, a) {
 		a.e.router.surrender(l)
@@ -409,6 +413,7 @@ func (a *actor) view() *txn.View {
 		Refuse:     a.e.Refuse,
 	}
 	a.dropSettled(v)
+	a.publishSettled(v)
 	v.Audited, v.NotExecuted = a.audited, a.ended
 	return v
 }

@@ -87,11 +87,15 @@ func (a *actor) letEndedGo(v *txn.View, deep func(block uint64) bool) {
 
 // neededUntil returns when an owner without work may leave. An owner that audits stays while the
 // chain progresses, because only an owner detects a reorg after finality. A chain without new
-// blocks has no reorgs, and the next owner compares with the chain again. On a full node,
-// submitters with work take precedence.
+// blocks has no reorgs, and the next owner compares with the chain again. It also stays until its
+// last comparison is recorded. On a full node, submitters with work take precedence.
 func (a *actor) neededUntil() time.Time {
 	since := a.busyAt
-	if len(a.audited)+len(a.ended) > 0 && a.headAt.at.After(since) &&
+	unrecorded := a.settled.Load() > a.recorded.Load()
+	if unrecorded {
+		a.e.settler.nudge()
+	}
+	if (unrecorded || len(a.audited)+len(a.ended) > 0) && a.headAt.at.After(since) &&
 		a.e.router.count() < a.e.MaxSubmitters {
 		since = a.headAt.at
 	}

@@ -78,6 +78,8 @@ type Options struct {
 	ProgressTimeout time.Duration
 	AuditInterval   time.Duration // between two audits of an owned submitter; 1 min, negative: none
 	NoListen        bool          // ignore notifications; polling finds everything, later
+	SettleInterval  time.Duration // between two records of settled nonces; 2 s
+	KeepSigned      bool          // do not erase signed bytes
 
 	// Stuck decides on STUCK transactions. Nil: they are rebroadcast until an operator decides.
 	Stuck        StuckPolicy
@@ -102,6 +104,7 @@ type Engine struct {
 	keeper   *keeper
 	router   *router
 	auditor  *auditor
+	settler  *settler
 	metrics  metrics
 	rules    poolRules
 	moves    *sampler // of the log about transactions
@@ -150,6 +153,7 @@ func New(o Options) (*Engine, error) {
 		})
 	}
 	e.keeper = newKeeper(e)
+	e.settler = newSettler(e)
 	e.Gate = o.Gate.orEnd(e.keeper.checkDeadline)
 	e.router = newRouter(e)
 	if e.auditor, err = newAuditor(e); err != nil {
@@ -185,6 +189,7 @@ func (o Options) complete() (Options, error) {
 		o.AuditInterval = time.Minute
 	}
 	o.SweepInterval = orDefault(o.SweepInterval, time.Second)
+	o.SettleInterval = orDefault(o.SettleInterval, 2*time.Second)
 	o.PollInterval = orDefault(o.PollInterval, time.Second)
 	o.IdleAfter = orDefault(o.IdleAfter, 30*time.Second)
 	o.AccountMaxAge = orDefault(o.AccountMaxAge, time.Minute)

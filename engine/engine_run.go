@@ -24,6 +24,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	lower.Go(func() { e.keeper.run(below) })
 	lower.Go(func() { e.count(below) })
 	lower.Go(func() { e.auditor.run(ctx) })
+	lower.Go(func() { e.settler.run(ctx) })
 	if !e.NoListen {
 		lower.Go(func() { e.Store.Listen(below) })
 	}

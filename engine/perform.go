@@ -264,7 +264,7 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 	calls, cancel := a.calls(ctx)
 	defer cancel()
 	a.measureWait(ctx, &s)
-	answer := a.chain.Send(calls, txn.Signed{Hash: s.Attempt.Hash, Raw: s.Attempt.Raw})
+	answer := a.send(calls, s.Attempt)
 	if ctx.Err() != nil {
 		// Our own stop interrupted the call: its outcome proves nothing, and the next owner
 		// broadcasts the same bytes.

@@ -95,7 +95,7 @@ func (a *actor) broadcastRange(ctx context.Context, v *txn.View,
 		a.measureWait(ctx, &s.Items[i])
 		signed[i] = txn.Signed{Hash: s.Items[i].Attempt.Hash, Raw: s.Items[i].Attempt.Raw}
 	}
-	answers := a.chain.SendInOrder(calls, signed)
+	answers := a.sendInOrder(calls, signed)
 	if ctx.Err() != nil {
 		// Our own stop interrupted the calls: see broadcast.
 		return txn.Change{}, ctx.Err()

@@ -142,8 +142,9 @@ func wireTxTo(t *store.TxInfo, to string) *pb.Tx {
 		Executed: wireExecuted(t.Executed), RetrySafe: t.State.Final() && t.Executed == txn.No,
 		Reason: t.Reason, LastError: t.LastError, CancelRequested: t.CancelRequested,
 		CreateTime: wireTime(t.CreatedAt), UpdateTime: wireTime(t.UpdatedAt),
-		FinalTime: wireTime(t.FinalAt),
-		Terms:     wireTerms(t.Terms), Confirmations: wireBlocks(t.Above), Labels: t.Labels,
+		FinalTime:         wireTime(t.FinalAt),
+		EventsArchiveTime: wireTime(t.TrimmedAt), ArchiveTime: wireTime(t.ArchivedAt),
+		Terms: wireTerms(t.Terms), Confirmations: wireBlocks(t.Above), Labels: t.Labels,
 	}
 }
 

@@ -216,6 +216,9 @@ func (s *sinkService) replayFrom(ctx context.Context,
 	if at = token.Position(); !head.Holds(at) {
 		return at, store.ErrTokenExpired
 	}
+	if head.Trims(at) {
+		return at, store.ErrTrimmed
+	}
 	return at, nil
 }
 

@@ -53,6 +53,12 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 	if r.TerminalAt != nil {
 		tx.FinalAt = *r.TerminalAt
 	}
+	if r.TrimmedAt != nil {
+		tx.TrimmedAt = *r.TrimmedAt
+	}
+	if r.ArchivedAt != nil {
+		tx.ArchivedAt = *r.ArchivedAt
+	}
 	if r.TraceParent != nil {
 		tx.TraceParent = *r.TraceParent
 	}

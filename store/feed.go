@@ -75,6 +75,7 @@ func (f Feed) Head(ctx context.Context) (Head, error) {
 		Epoch: row.FeedEpoch, Timeline: row.Timeline, Snapshot: row.Snapshot,
 		Next:   snapshotEnd(row.Snapshot),
 		Before: row.TimelineBefore, Begin: uint64(row.TimelineXid),
+		Trimmed: uint64(row.TrimmedXid),
 	}
 	if last.Snapshot != "" && !row.News && now.Timeline == last.Timeline &&
 		now.Holds(Position{Epoch: last.Epoch, Timeline: last.Timeline, Seen: last.Snapshot}) {

@@ -18,6 +18,8 @@ type Grants string
 const (
 	NodeGrants   Grants = "node"   // everything that a node does
 	ReaderGrants Grants = "reader" // read all tables but the signed bytes (tx_attempt)
+	// remove archived events, labels and call data
+	ArchiveGrants Grants = "archive"
 )
 
 // Statements returns the SQL of the grants; an empty schema is public.
@@ -25,8 +27,11 @@ func (g Grants) Statements(schema, role string) string {
 	if schema == "" {
 		schema = "public"
 	}
-	if g == ReaderGrants {
+	switch g {
+	case ReaderGrants:
 		return queries.ReaderGrants(schema, role)
+	case ArchiveGrants:
+		return queries.ArchiveGrants(schema, role)
 	}
 	return queries.NodeGrants(schema, role)
 }

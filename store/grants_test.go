@@ -33,7 +33,10 @@ func TestGrant(t *testing.T) {
 		{NodeGrants, "DELETE FROM managed_tx", true},
 		{NodeGrants, "DELETE FROM submitter_command", true},
 		{NodeGrants, "UPDATE tx_event SET seq = 7", true},
-		{NodeGrants, "UPDATE tx_attempt SET raw_tx = ''", true},
+		{NodeGrants, "UPDATE tx_attempt SET raw_tx = NULL", false},
+		{NodeGrants, "UPDATE tx_attempt SET tx_hash = ''", true},
+		{NodeGrants, "DELETE FROM tx_event", true},
+		{NodeGrants, "UPDATE archive_lease SET holder = ''", true},
 		{NodeGrants, "UPDATE ledger SET feed_epoch = 1", true},
 		{NodeGrants, "UPDATE nonce_gap SET reason = ''", true},
 		{NodeGrants, "TRUNCATE managed_tx CASCADE", true},
@@ -43,6 +46,14 @@ func TestGrant(t *testing.T) {
 		{ReaderGrants, "SELECT raw_tx FROM tx_attempt", true},
 		{ReaderGrants, "UPDATE submitter SET max_fee = max_fee", true},
 		{ReaderGrants, "SELECT nextval('queue_seq')", true},
+		{ArchiveGrants, "DELETE FROM tx_event", false},
+		{ArchiveGrants, "UPDATE archive_lease SET holder = ''", false},
+		{ArchiveGrants, "SELECT raw_tx FROM tx_attempt", true},
+		{ArchiveGrants, "DELETE FROM tx_attempt", true},
+		{ArchiveGrants, "DELETE FROM managed_tx", true},
+		{ArchiveGrants, "UPDATE managed_tx SET nonce = 7", true},
+		{ArchiveGrants, "UPDATE submitter_lease SET owner_node = ''", true},
+		{ArchiveGrants, "UPDATE submitter_settled SET settled_below = 7", true},
 	} {
 		k.must(Grant(k.ctx, k.db.URL, k.db.Schema, role, c.grants))
 		cfg, err := pgx.ParseConfig(as)

@@ -40,6 +40,9 @@ func (s *Store) checkIntegrity(ctx context.Context) error {
 // schemaObjects lists the constraints, indexes and triggers of the newest schema that hold a law or
 // keep a statement fast, as "table.name". A test compares it with a fresh schema.
 var schemaObjects = []string{
+	"archive_lease.archive_lease_only_row_check",
+	"archive_lease.archive_lease_only_row_fencing_token_key",
+	"archive_lease.archive_lease_pkey",
 	"caller_usage.caller_usage_pkey",
 	"chain.chain_chain_id_check",
 	"chain.chain_genesis_hash_check",
@@ -51,6 +54,7 @@ var schemaObjects = []string{
 	"chain_pool_rules.chain_pool_rules_pkey",
 	"ledger.ledger_only_row_check",
 	"ledger.ledger_pkey",
+	"managed_tx.archived_is_final",
 	"managed_tx.managed_tx_above_check",
 	"managed_tx.managed_tx_accepted_attempt_check",
 	"managed_tx.managed_tx_caller_check",
@@ -163,6 +167,11 @@ var schemaObjects = []string{
 	"submitter_nonce_cursor.submitter_nonce_cursor_pkey",
 	"submitter_nonce_cursor.submitter_nonce_cursor_protections_check",
 	"submitter_nonce_cursor.submitter_nonce_cursor_submitter_id_fkey",
+	"submitter_settled.submitter_settled_erased_below_check",
+	"submitter_settled.submitter_settled_pkey",
+	"submitter_settled.submitter_settled_settled_below_check",
+	"submitter_settled.submitter_settled_submitter_id_fkey",
+	"tx_attempt.attempt_is_kept",
 	"tx_attempt.tx_attempt_attempt_no_check",
 	"tx_attempt.tx_attempt_gas_limit_check",
 	"tx_attempt.tx_attempt_hash",

@@ -38,7 +38,7 @@ func (s *Store) Heartbeat(ctx context.Context, chains []txn.ChainID,
 		}
 		rows, err = q.Heartbeat(ctx, db.HeartbeatParams{
 			NodeID: s.cfg.Node, ChainIds: plainChains(chains), Accepting: accepting,
-			Seconds: s.cfg.LeaseDuration.Seconds(), MaxRows: maxNodes,
+			Seconds: s.cfg.LeaseDuration.Seconds(), MaxRows: maxNodes, KnowsSchema: latest(),
 		})
 		return err
 	})

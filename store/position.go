@@ -50,7 +50,12 @@ type Head struct {
 	// of the last fail-over since the last recovery; zero: none
 	Before int64  // the timeline before
 	Begin  uint64 // events since then have no lower number
+	// no event that was archived and removed has a higher number; 0: none was removed
+	Trimmed uint64
 }
+
+// Trims reports whether events after a position may have been archived and removed.
+func (h Head) Trims(p Position) bool { return h.Trimmed != 0 && snapshotBegin(p.Seen) <= h.Trimmed }
 
 // Holds reports whether a position is one of this feed. One of another ledger or of before a
 // recovery is not; nor is one of the future, which comes from a ledger that went back; nor is one
@@ -96,6 +101,13 @@ func (p Position) before(q Position) Position {
 		text.WriteString(strconv.FormatUint(xid, 10))
 	}
 	return Position{Epoch: p.Epoch, Timeline: p.Timeline, Seen: text.String()}
+}
+
+// snapshotBegin returns the number below which a snapshot sees everything; 0 for no snapshot.
+func snapshotBegin(snapshot string) uint64 {
+	begin, _, _ := strings.Cut(snapshot, ":")
+	n, _ := strconv.ParseUint(begin, 10, 64)
+	return n
 }
 
 // snapshotEnd returns the number from which on a snapshot sees nothing; 0 for no snapshot.

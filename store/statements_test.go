@@ -98,7 +98,7 @@ func TestFencedStatements_StartFromFence(t *testing.T) {
 			}
 		}
 	}
-	if len(sqls) != 1 {
+	if len(sqls) != 2 {
 		t.Errorf("%d fenced statements; a new one needs its own thought", len(sqls))
 	}
 }
@@ -179,6 +179,27 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		if strings.Contains(sqls[name], "fencing_token = l.fencing_token + 1") != raises ||
 			!raises && strings.Contains(sqls[name], "SET fencing_token") {
 			t.Errorf("%s: raises the token is not %v", name, raises)
+		}
+	}
+}
+
+// TestArchiveStatements_WriteBehindLease: they write listed tables, and lock the lease first.
+func TestArchiveStatements_WriteBehindLease(t *testing.T) {
+	t.Parallel()
+	lease := []string{"UPDATE archive_lease"}
+	allowed := map[string][]string{
+		"AcquireArchive": lease, "RenewArchive": lease, "ReleaseArchive": lease,
+		"ArchiveStart": {"UPDATE ledger"}, "RaiseTrimmed": {"UPDATE ledger"},
+		"RemoveArchived": {"DELETE FROM tx_event", "DELETE FROM tx_label", "UPDATE managed_tx"},
+	}
+	for name, sql := range statements(t, "archive") {
+		if got := written(sql); !slices.Equal(got, allowed[name]) {
+			t.Errorf("%s writes %q, and may write %q", name, got, allowed[name])
+		}
+		fence := strings.Index(sql, "FOR KEY SHARE OF l")
+		if fenced := name == "RaiseTrimmed" || name == "RemoveArchived"; fenced != (fence >= 0) ||
+			fenced && len(written(sql[:fence])) > 0 {
+			t.Errorf("%s: locks the lease before it writes is not %t", name, fenced)
 		}
 	}
 }

@@ -86,6 +86,7 @@ var (
 	ErrProtected         = errors.New("submitter is protected")
 	ErrLate              = errors.New("the deadline has passed")
 	ErrTokenExpired      = errors.New("resume token is older than the events that are kept")
+	ErrTrimmed           = errors.New("events after the position were archived")
 	ErrBusy              = errors.New("too many pending database operations")
 	ErrUnavailable       = errors.New("database unavailable")
 	ErrAccessDenied      = errors.New(

@@ -23,6 +23,9 @@ type Tx struct {
 	UpdatedAt time.Time
 	FinalAt   time.Time // zero while not final
 	Caller    string    // the authenticated identity that created it; empty: unnamed
+	// when its events went to an archive, and its call data and labels; zero: they are here
+	TrimmedAt  time.Time
+	ArchivedAt time.Time
 	// W3C traceparent of the request that created it, for spans only; empty: not traced
 	TraceParent string
 }

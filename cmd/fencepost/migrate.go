@@ -161,7 +161,7 @@ program does not know has no name.`,
 func (p *program) migrateGrantsCommand() *cobra.Command {
 	var f databaseFlags
 	var role string
-	var readOnly, show bool
+	var readOnly, archives, show bool
 	c := &cobra.Command{
 		Use:   "grants --role ROLE",
 		Short: "Give a PostgreSQL role the rights that nodes need",
@@ -171,13 +171,20 @@ has on the ledger. Such a role cannot change the schema, remove a row, or rewrit
 signed transaction. Run it as the owner of the ledger, and again after "fencepost migrate up".
 Nodes then connect as the role; "migrate" and "recover" need the owner.
 
-With --read-only the role can read all tables but the signed transactions (tx_attempt).`,
+With --read-only the role can read all tables but the signed transactions (tx_attempt). With
+--archive it can run "fencepost archive": it can remove events, labels and call data, and cannot
+read signed transactions or take part in sending.`,
 		Example: `  fencepost migrate grants --role fencepost_node --config fencepost.yaml
   fencepost migrate grants --role grafana --read-only --print --schema public`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			grants := store.NodeGrants
-			if readOnly {
+			switch {
+			case readOnly && archives:
+				return misused(c, "--read-only and --archive exclude each other; give one of them")
+			case readOnly:
 				grants = store.ReaderGrants
+			case archives:
+				grants = store.ArchiveGrants
 			}
 			if role == "" {
 				return misused(c, "--role is missing; name the role to give rights to")
@@ -208,6 +215,7 @@ With --read-only the role can read all tables but the signed transactions (tx_at
 	f.add(c)
 	c.Flags().StringVar(&role, "role", "", "PostgreSQL role to give rights to; it must exist")
 	c.Flags().BoolVar(&readOnly, "read-only", false, "the rights of a reader instead of a node's")
+	c.Flags().BoolVar(&archives, "archive", false, "the rights of an archive instead of a node's")
 	c.Flags().BoolVar(&show, "print", false, "print the SQL instead of running it")
 	return c
 }

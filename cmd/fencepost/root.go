@@ -51,6 +51,7 @@ func (p *program) audiences() []audience {
 				p.submitterCommand(),
 				p.sinkCommand(),
 				p.auditCommand(),
+				p.archiveCommand(),
 				p.explainCommand(),
 				p.recoverCommand(),
 				p.benchCommand(),

@@ -89,7 +89,9 @@ func txFields(tx *pb.Tx) []field {
 	}
 	return append(all, field{"created", shownTime(tx.GetCreateTime())},
 		field{"updated", shownTime(tx.GetUpdateTime())},
-		field{"final", shownTime(tx.GetFinalTime())})
+		field{"final", shownTime(tx.GetFinalTime())},
+		field{"events_archived", shownTime(tx.GetEventsArchiveTime())},
+		field{"archived", shownTime(tx.GetArchiveTime())})
 }
 
 func shownLabels(labels map[string]string) string {

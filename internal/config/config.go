@@ -34,6 +34,7 @@ type Config struct {
 	Database   Database
 	Lease      Lease
 	Audit      Audit
+	Retention  Retention
 	Queue      Queue
 	Commands   Commands
 	Payload    Payload

@@ -75,6 +75,8 @@ func schema() []field[Config] {
 				func(a *Audit) *time.Duration { return &a.Interval },
 			),
 		),
+		section("retention", "How long the ledger keeps data of final transactions.",
+			func(c *Config) *Retention { return &c.Retention }, retentionFields()...),
 		section(
 			"queue",
 			"How owners notice new work in the ledger, and how many transactions may be queued "+

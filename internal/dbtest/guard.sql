@@ -11,6 +11,17 @@ BEGIN
     IF TG_OP = 'DELETE' THEN
         RAISE EXCEPTION 'guard: % deletes a row of the ledger', TG_TABLE_NAME;
     END IF;
+    -- The signed bytes of a settled transaction are erased.
+    IF TG_OP = 'UPDATE' AND TG_TABLE_NAME = 'tx_attempt'
+       AND to_jsonb(NEW) - 'raw_tx' = to_jsonb(OLD) - 'raw_tx'
+       AND to_jsonb(NEW) ->> 'raw_tx' IS NULL
+       AND EXISTS (SELECT FROM managed_tx t
+                     JOIN submitter_settled d ON d.submitter_id = t.submitter_id
+                    WHERE t.submitter_id = NEW.submitter_id
+                      AND t.tx_id = (to_jsonb(NEW) ->> 'tx_id')::UUID
+                      AND t.terminal_at IS NOT NULL AND t.nonce < d.erased_below) THEN
+        RETURN NULL;
+    END IF;
     IF NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
         RAISE EXCEPTION 'guard: % writes for submitter % under token %, the live token is %',
             TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, guard_token(NEW.submitter_id);
@@ -23,6 +34,14 @@ END $$;
 CREATE FUNCTION guard_tx() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE events BIGINT;
 BEGIN
+    -- A final transaction is archived: its events go, and with them its call data and labels.
+    IF TG_OP = 'UPDATE' AND NEW.trimmed_at IS NOT NULL AND NEW.terminal_at IS NOT NULL
+       AND to_jsonb(NEW) - '{trimmed_at,archived_at,data,labels}'::TEXT[]
+           = to_jsonb(OLD) - '{trimmed_at,archived_at,data,labels}'::TEXT[]
+       AND (NEW.archived_at IS NOT NULL
+            OR (NEW.data, NEW.labels) IS NOT DISTINCT FROM (OLD.data, OLD.labels)) THEN
+        RETURN NULL;
+    END IF;
     IF TG_OP = 'DELETE' THEN
         RAISE EXCEPTION 'guard: a transaction is deleted';
     ELSIF TG_OP = 'INSERT' THEN
@@ -73,6 +92,13 @@ DECLARE tx managed_tx;
 BEGIN
     -- A ledger that was moved: numbers of another server become older than any of this one.
     IF TG_OP = 'UPDATE' AND NEW.xid = '3' AND to_jsonb(NEW) - 'xid' = to_jsonb(OLD) - 'xid' THEN
+        RETURN NULL;
+    END IF;
+    -- The transaction was archived.
+    IF TG_OP = 'DELETE' AND EXISTS (
+        SELECT FROM managed_tx t
+         WHERE t.submitter_id = OLD.submitter_id AND t.tx_id = OLD.tx_id
+           AND t.terminal_at IS NOT NULL AND t.trimmed_at IS NOT NULL) THEN
         RETURN NULL;
     END IF;
     IF TG_OP <> 'INSERT' THEN

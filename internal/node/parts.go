@@ -135,6 +135,7 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 		PollInterval: n.cfg.Queue.PollInterval,
 		Mode:         engine.Mode(n.cfg.Lease.Mode), ProgressTimeout: n.cfg.Lease.ProgressTimeout,
 		AuditInterval: n.cfg.Audit.Interval,
+		KeepSigned:    n.cfg.Retention.RawTx == config.KeepRawTx,
 		Stuck:         n.extras.Stuck,
 		Refuse:        n.policies.refuse,
 	}

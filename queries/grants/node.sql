@@ -21,5 +21,8 @@ GRANT SELECT, INSERT, UPDATE
     TO $role;
 GRANT SELECT, INSERT ON $schema.sink_command TO $role;
 GRANT SELECT, INSERT, UPDATE, DELETE ON $schema.node, $schema.sink_parked TO $role;
--- The signed bytes: whoever reads them can broadcast them.
+GRANT SELECT, INSERT, UPDATE ON $schema.submitter_settled TO $role;
+GRANT SELECT ON $schema.archive_lease TO $role;
+-- The signed bytes: whoever reads them can broadcast them. A trigger lets them only be erased.
 GRANT SELECT, INSERT ON $schema.tx_attempt TO $role;
+GRANT UPDATE (raw_tx) ON $schema.tx_attempt TO $role;

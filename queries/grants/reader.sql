@@ -10,5 +10,6 @@ GRANT SELECT
        $schema.submitter, $schema.submitter_lease,
        $schema.submitter_nonce_cursor, $schema.managed_tx, $schema.submitter_command, $schema.node,
        $schema.sink_lease, $schema.sink_cursor, $schema.sink_parked, $schema.sink_command,
-       $schema.caller_usage
+       $schema.caller_usage,
+       $schema.submitter_settled, $schema.archive_lease
     TO $role;

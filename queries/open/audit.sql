@@ -81,12 +81,13 @@ SELECT w.first_nonce::BIGINT AS first_nonce, w.last_nonce::BIGINT AS last_nonce,
  ORDER BY w.at_cursor, w.first_nonce
  LIMIT @max_rows::INT;
 
--- AuditEvents compares a transaction with its events.
+-- AuditEvents compares a transaction with its events. Those of some final ones are in an archive.
 -- name: AuditEvents :many
 WITH scope AS (
     SELECT t.submitter_id, t.tx_id, t.version, t.state, t.executed, t.fencing_token, t.requeued
       FROM managed_tx t
      WHERE t.submitter_id = @submitter_id AND t.nonce >= @from_nonce::BIGINT
+       AND t.trimmed_at IS NULL
     UNION ALL
     (SELECT t.submitter_id, t.tx_id, t.version, t.state, t.executed, t.fencing_token, t.requeued
        FROM managed_tx t
@@ -98,6 +99,7 @@ WITH scope AS (
       FROM managed_tx t
      WHERE @whole AND t.submitter_id = @submitter_id
        AND t.nonce IS NULL AND t.terminal_at IS NOT NULL
+       AND t.trimmed_at IS NULL
 )
 SELECT t.tx_id, t.version, t.state, t.executed,
        e.event_count::BIGINT AS event_count,

@@ -14,7 +14,7 @@
 SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,
        coalesce(l.timeline, 0)::BIGINT AS timeline,
        coalesce(l.timeline_before, 0)::BIGINT AS timeline_before,
-       coalesce(l.timeline_xid, '0')::TEXT::BIGINT AS timeline_xid,
+       coalesce(l.timeline_xid, '0')::TEXT::BIGINT AS timeline_xid, l.trimmed_xid,
        EXISTS (SELECT FROM tx_event n
                 WHERE n.xid = CAST((pg_snapshot_xmax(pg_current_snapshot())::TEXT::BIGINT - 1)::TEXT
                                    AS XID8)) AS settled,

@@ -5,13 +5,14 @@
 -- ones. It skips rows that another node is deleting at the moment.
 -- name: Heartbeat :many
 WITH heartbeat AS (
-    INSERT INTO node (node_id, chain_ids, accepting, expires_at, lasts)
+    INSERT INTO node (node_id, chain_ids, accepting, expires_at, lasts, knows_schema)
     VALUES (@node_id::TEXT, @chain_ids::BIGINT[], @accepting::BOOLEAN,
             clock_timestamp() + make_interval(secs => @seconds::FLOAT8),
-            make_interval(secs => @seconds::FLOAT8))
+            make_interval(secs => @seconds::FLOAT8), @knows_schema::BIGINT)
     ON CONFLICT (node_id) DO UPDATE
        SET chain_ids = excluded.chain_ids, accepting = excluded.accepting,
-           expires_at = excluded.expires_at, lasts = excluded.lasts
+           expires_at = excluded.expires_at, lasts = excluded.lasts,
+           knows_schema = excluded.knows_schema
     RETURNING node_id, chain_ids, accepting, started_at, expires_at
 ), forgotten AS (
     DELETE FROM node n

@@ -228,6 +228,13 @@ func (f *Feed) holds(p store.Position) bool {
 	return f.head.Holds(p)
 }
 
+// trims reports whether events after a position may have been archived and removed.
+func (f *Feed) trims(p store.Position) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.head.Trims(p)
+}
+
 // bound limits the time of a read. A read that times out is treated as a database that is down.
 func (f *Feed) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, f.limits.ReadTimeout, store.ErrUnavailable)

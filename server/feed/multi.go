@@ -40,6 +40,8 @@ func (m *multi) start() error {
 	switch {
 	case m.Token.given && !m.feed.holds(m.Token.position):
 		return store.ErrTokenExpired
+	case m.Token.given && m.feed.trims(m.Token.position):
+		return store.ErrTrimmed
 	case m.rejected != nil:
 		return m.rejected
 	}
@@ -80,6 +82,9 @@ func (m *multi) next() (events []positioned, err error) {
 		events, behind, err := m.subscription.take()
 		if err != nil || !behind {
 			return events, err
+		}
+		if m.feed.trims(m.subscription.position()) { // it is hours behind
+			return nil, store.ErrTrimmed
 		}
 		err = m.retryRead(m.ctx, func(ctx context.Context) (err error) {
 			events, err = m.subscription.catchUp(ctx)

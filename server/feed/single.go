@@ -53,9 +53,11 @@ func (s *single) sendNew() error {
 	return nil
 }
 
-// readState checks that the transaction exists, and whether its last event was sent before.
+// readState checks that the transaction exists, and whether its last event was sent before. A new
+// stream of a transaction whose events were archived gets the transaction in their place.
 func (s *single) readState() error {
-	return s.retryRead(s.ctx, func(ctx context.Context) error {
+	var archived *store.TxInfo
+	err := s.retryRead(s.ctx, func(ctx context.Context) error {
 		info, err := s.feed.store.Tx(ctx, s.Target.Tx)
 		switch {
 		case err != nil:
@@ -64,9 +66,21 @@ func (s *single) readState() error {
 			return store.ErrTokenExpired
 		case s.last == info.Version:
 			s.state = info.State
+		case !info.TrimmedAt.IsZero() && s.Token.given:
+			return store.ErrTrimmed
+		case !info.TrimmedAt.IsZero():
+			archived = &info
 		}
 		return nil
 	})
+	if err != nil || archived == nil {
+		return err
+	}
+	s.last, s.state = archived.Version, archived.State
+	if !s.Target.States.has(s.state) {
+		return nil
+	}
+	return s.send(func() error { return s.client.SendSnapshot(*archived) })
 }
 
 func (s *single) sendFromLedger() error {

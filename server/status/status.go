@@ -59,6 +59,9 @@ var mappings = []mapping{
 	{store.ErrTokenExpired, codes.OutOfRange, pb.ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED,
 		"older than the retained events, or from before a ledger restore; " +
 			"start a new watch without a token", 0},
+	{store.ErrTrimmed, codes.OutOfRange, pb.ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED,
+		"events after it were archived and removed; " +
+			"start a new watch without a token, and read older events in the archive", 0},
 	{ErrUnauthenticated, codes.Unauthenticated, pb.ErrorReason_ERROR_REASON_UNAUTHENTICATED,
 		"credentials are missing or unknown; send \"authorization: Bearer TOKEN\" with a " +
 			"configured token, or use the client certificate of a configured caller", 0},

@@ -171,6 +171,7 @@ WITH scope AS (
     SELECT t.submitter_id, t.tx_id, t.version, t.state, t.executed, t.fencing_token, t.requeued
       FROM managed_tx t
      WHERE t.submitter_id = $3 AND t.nonce >= $4::BIGINT
+       AND t.trimmed_at IS NULL
     UNION ALL
     (SELECT t.submitter_id, t.tx_id, t.version, t.state, t.executed, t.fencing_token, t.requeued
        FROM managed_tx t
@@ -182,6 +183,7 @@ WITH scope AS (
       FROM managed_tx t
      WHERE $5 AND t.submitter_id = $3
        AND t.nonce IS NULL AND t.terminal_at IS NOT NULL
+       AND t.trimmed_at IS NULL
 )
 SELECT t.tx_id, t.version, t.state, t.executed,
        e.event_count::BIGINT AS event_count,
@@ -239,7 +241,7 @@ type AuditEventsRow struct {
 	Requeues     int64
 }
 
-// AuditEvents compares a transaction with its events.
+// AuditEvents compares a transaction with its events. Those of some final ones are in an archive.
 func (q *Queries) AuditEvents(ctx context.Context, arg AuditEventsParams) ([]AuditEventsRow, error) {
 	rows, err := q.db.Query(ctx, auditEvents,
 		arg.LeaseToken,

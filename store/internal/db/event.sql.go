@@ -380,7 +380,7 @@ const feedHead = `-- name: FeedHead :one
 SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,
        coalesce(l.timeline, 0)::BIGINT AS timeline,
        coalesce(l.timeline_before, 0)::BIGINT AS timeline_before,
-       coalesce(l.timeline_xid, '0')::TEXT::BIGINT AS timeline_xid,
+       coalesce(l.timeline_xid, '0')::TEXT::BIGINT AS timeline_xid, l.trimmed_xid,
        EXISTS (SELECT FROM tx_event n
                 WHERE n.xid = CAST((pg_snapshot_xmax(pg_current_snapshot())::TEXT::BIGINT - 1)::TEXT
                                    AS XID8)) AS settled,
@@ -401,6 +401,7 @@ type FeedHeadRow struct {
 	Timeline       int64
 	TimelineBefore int64
 	TimelineXid    int64
+	TrimmedXid     int64
 	Settled        bool
 	News           bool
 }
@@ -425,6 +426,7 @@ func (q *Queries) FeedHead(ctx context.Context, since string) (FeedHeadRow, erro
 		&i.Timeline,
 		&i.TimelineBefore,
 		&i.TimelineXid,
+		&i.TrimmedXid,
 		&i.Settled,
 		&i.News,
 	)

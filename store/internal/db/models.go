@@ -11,6 +11,14 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+type ArchiveLease struct {
+	OnlyRow      bool
+	Holder       string
+	FencingToken int64
+	ExpiresAt    time.Time
+	Lasts        pgtype.Interval
+}
+
 type CallerUsage struct {
 	Caller    string
 	ChainID   int64
@@ -52,6 +60,7 @@ type Ledger struct {
 	Timeline       *int32
 	TimelineBefore *int32
 	TimelineXid    pgtype.Uint64
+	TrimmedXid     int64
 }
 
 type ManagedTx struct {
@@ -107,15 +116,18 @@ type ManagedTx struct {
 	ReceiptMore      []byte
 	LastSubmitAt     *time.Time
 	TraceParent      *string
+	TrimmedAt        *time.Time
+	ArchivedAt       *time.Time
 }
 
 type Node struct {
-	NodeID    string
-	ChainIds  []int64
-	Accepting bool
-	StartedAt time.Time
-	ExpiresAt time.Time
-	Lasts     pgtype.Interval
+	NodeID      string
+	ChainIds    []int64
+	Accepting   bool
+	StartedAt   time.Time
+	ExpiresAt   time.Time
+	Lasts       pgtype.Interval
+	KnowsSchema *int64
 }
 
 type NonceGap struct {
@@ -237,6 +249,14 @@ type SubmitterNonceCursor struct {
 	FencingToken    int64
 	UpdatedAt       time.Time
 	Protections     int64
+}
+
+type SubmitterSettled struct {
+	SubmitterID  int32
+	SettledBelow int64
+	ErasedBelow  int64
+	FencingToken int64
+	UpdatedAt    time.Time
 }
 
 type TxAttempt struct {

@@ -24,13 +24,14 @@ func (q *Queries) CurrentSchema(ctx context.Context) (string, error) {
 const heartbeat = `-- name: Heartbeat :many
 
 WITH heartbeat AS (
-    INSERT INTO node (node_id, chain_ids, accepting, expires_at, lasts)
+    INSERT INTO node (node_id, chain_ids, accepting, expires_at, lasts, knows_schema)
     VALUES ($2::TEXT, $3::BIGINT[], $4::BOOLEAN,
             clock_timestamp() + make_interval(secs => $5::FLOAT8),
-            make_interval(secs => $5::FLOAT8))
+            make_interval(secs => $5::FLOAT8), $6::BIGINT)
     ON CONFLICT (node_id) DO UPDATE
        SET chain_ids = excluded.chain_ids, accepting = excluded.accepting,
-           expires_at = excluded.expires_at, lasts = excluded.lasts
+           expires_at = excluded.expires_at, lasts = excluded.lasts,
+           knows_schema = excluded.knows_schema
     RETURNING node_id, chain_ids, accepting, started_at, expires_at
 ), forgotten AS (
     DELETE FROM node n
@@ -49,11 +50,12 @@ SELECT n.node_id, n.chain_ids, n.accepting, n.started_at, n.expires_at
 `
 
 type HeartbeatParams struct {
-	MaxRows   int32
-	NodeID    string
-	ChainIds  []int64
-	Accepting bool
-	Seconds   float64
+	MaxRows     int32
+	NodeID      string
+	ChainIds    []int64
+	Accepting   bool
+	Seconds     float64
+	KnowsSchema int64
 }
 
 type HeartbeatRow struct {
@@ -75,6 +77,7 @@ func (q *Queries) Heartbeat(ctx context.Context, arg HeartbeatParams) ([]Heartbe
 		arg.ChainIds,
 		arg.Accepting,
 		arg.Seconds,
+		arg.KnowsSchema,
 	)
 	if err != nil {
 		return nil, err

@@ -984,7 +984,12 @@ type Tx struct {
 	// configuration.
 	Confirmations []*BlockRef `protobuf:"bytes,20,rep,name=confirmations,proto3" json:"confirmations,omitempty"`
 	// As in the request that created it.
-	Labels        map[string]string `protobuf:"bytes,21,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Labels map[string]string `protobuf:"bytes,21,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Time at which its events were moved to an archive. WatchTx no longer has them.
+	EventsArchiveTime *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=events_archive_time,json=eventsArchiveTime,proto3" json:"events_archive_time,omitempty"`
+	// Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+	// request_id, outcome, receipt and hashes stay, and request_id still names it.
+	ArchiveTime   *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=archive_time,json=archiveTime,proto3" json:"archive_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1162,6 +1167,20 @@ func (x *Tx) GetConfirmations() []*BlockRef {
 func (x *Tx) GetLabels() map[string]string {
 	if x != nil {
 		return x.Labels
+	}
+	return nil
+}
+
+func (x *Tx) GetEventsArchiveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EventsArchiveTime
+	}
+	return nil
+}
+
+func (x *Tx) GetArchiveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ArchiveTime
 	}
 	return nil
 }
@@ -3024,7 +3043,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\tdiagnosis\x18\a \x01(\tR\tdiagnosis\x12\x16\n" +
 	"\x06caller\x18\b \x01(\tR\x06caller\x12D\n" +
 	"\x10last_submit_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x0elastSubmitTimeB\b\n" +
-	"\x06_nonce\"\xd2\a\n" +
+	"\x06_nonce\"\xdd\b\n" +
 	"\x02Tx\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1c\n" +
 	"\tsubmitter\x18\x02 \x01(\tR\tsubmitter\x12\x1d\n" +
@@ -3053,7 +3072,9 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\boperator\x18\x12 \x01(\v2\x1d.fencepost.v1.OperatorDetailsR\boperator\x12)\n" +
 	"\x05terms\x18\x13 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\x12<\n" +
 	"\rconfirmations\x18\x14 \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\x124\n" +
-	"\x06labels\x18\x15 \x03(\v2\x1c.fencepost.v1.Tx.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18\x15 \x03(\v2\x1c.fencepost.v1.Tx.LabelsEntryR\x06labels\x12J\n" +
+	"\x13events_archive_time\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\x11eventsArchiveTime\x12=\n" +
+	"\farchive_time\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\":\n" +
@@ -3334,66 +3355,68 @@ var file_fencepost_v1_tx_proto_depIdxs = []int32{
 	15, // 12: fencepost.v1.Tx.terms:type_name -> fencepost.v1.Terms
 	12, // 13: fencepost.v1.Tx.confirmations:type_name -> fencepost.v1.BlockRef
 	36, // 14: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
-	3,  // 15: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
-	0,  // 16: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
-	1,  // 17: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
-	2,  // 18: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
-	8,  // 19: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
-	38, // 20: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
-	12, // 21: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
-	7,  // 22: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
-	15, // 23: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
-	37, // 24: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
-	5,  // 25: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
-	38, // 26: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
-	11, // 27: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
-	7,  // 28: fencepost.v1.SimulateTxRequest.payload:type_name -> fencepost.v1.Payload
-	15, // 29: fencepost.v1.SimulateTxRequest.terms:type_name -> fencepost.v1.Terms
-	14, // 30: fencepost.v1.BatchCreateTxRequest.requests:type_name -> fencepost.v1.CreateTxRequest
-	21, // 31: fencepost.v1.BatchCreateTxResponse.results:type_name -> fencepost.v1.BatchCreateTxResult
-	11, // 32: fencepost.v1.BatchCreateTxResult.tx:type_name -> fencepost.v1.Tx
-	39, // 33: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
-	22, // 34: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
-	4,  // 35: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
-	11, // 36: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
-	0,  // 37: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
-	4,  // 38: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
-	38, // 39: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
-	38, // 40: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
-	11, // 41: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
-	6,  // 42: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
-	11, // 43: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
-	11, // 44: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
-	31, // 45: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
-	22, // 46: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
-	33, // 47: fencepost.v1.WatchTxRequest.txs:type_name -> fencepost.v1.TxIds
-	40, // 48: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
-	0,  // 49: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
-	38, // 50: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	13, // 51: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
-	11, // 52: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
-	34, // 53: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
-	14, // 54: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
-	19, // 55: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
-	17, // 56: fencepost.v1.TxService.SimulateTx:input_type -> fencepost.v1.SimulateTxRequest
-	23, // 57: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
-	25, // 58: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
-	27, // 59: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
-	29, // 60: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
-	32, // 61: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
-	16, // 62: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
-	20, // 63: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
-	18, // 64: fencepost.v1.TxService.SimulateTx:output_type -> fencepost.v1.SimulateTxResponse
-	24, // 65: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
-	26, // 66: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
-	28, // 67: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
-	30, // 68: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
-	35, // 69: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
-	62, // [62:70] is the sub-list for method output_type
-	54, // [54:62] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	38, // 15: fencepost.v1.Tx.events_archive_time:type_name -> google.protobuf.Timestamp
+	38, // 16: fencepost.v1.Tx.archive_time:type_name -> google.protobuf.Timestamp
+	3,  // 17: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
+	0,  // 18: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
+	1,  // 19: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
+	2,  // 20: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
+	8,  // 21: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
+	38, // 22: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
+	12, // 23: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
+	7,  // 24: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
+	15, // 25: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
+	37, // 26: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
+	5,  // 27: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
+	38, // 28: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
+	11, // 29: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
+	7,  // 30: fencepost.v1.SimulateTxRequest.payload:type_name -> fencepost.v1.Payload
+	15, // 31: fencepost.v1.SimulateTxRequest.terms:type_name -> fencepost.v1.Terms
+	14, // 32: fencepost.v1.BatchCreateTxRequest.requests:type_name -> fencepost.v1.CreateTxRequest
+	21, // 33: fencepost.v1.BatchCreateTxResponse.results:type_name -> fencepost.v1.BatchCreateTxResult
+	11, // 34: fencepost.v1.BatchCreateTxResult.tx:type_name -> fencepost.v1.Tx
+	39, // 35: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
+	22, // 36: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
+	4,  // 37: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
+	11, // 38: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
+	0,  // 39: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
+	4,  // 40: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
+	38, // 41: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
+	38, // 42: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
+	11, // 43: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
+	6,  // 44: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
+	11, // 45: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
+	11, // 46: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
+	31, // 47: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
+	22, // 48: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
+	33, // 49: fencepost.v1.WatchTxRequest.txs:type_name -> fencepost.v1.TxIds
+	40, // 50: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
+	0,  // 51: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
+	38, // 52: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	13, // 53: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
+	11, // 54: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
+	34, // 55: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
+	14, // 56: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
+	19, // 57: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
+	17, // 58: fencepost.v1.TxService.SimulateTx:input_type -> fencepost.v1.SimulateTxRequest
+	23, // 59: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
+	25, // 60: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
+	27, // 61: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
+	29, // 62: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
+	32, // 63: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
+	16, // 64: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
+	20, // 65: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
+	18, // 66: fencepost.v1.TxService.SimulateTx:output_type -> fencepost.v1.SimulateTxResponse
+	24, // 67: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
+	26, // 68: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
+	28, // 69: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
+	30, // 70: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
+	35, // 71: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
+	64, // [64:72] is the sub-list for method output_type
+	56, // [56:64] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_tx_proto_init() }

@@ -837,6 +837,85 @@ java.lang.String defaultValue) {
     return map.get(key);
   }
 
+  public static final int EVENTS_ARCHIVE_TIME_FIELD_NUMBER = 22;
+  private com.google.protobuf.Timestamp eventsArchiveTime_;
+  /**
+   * <pre>
+   * Time at which its events were moved to an archive. WatchTx no longer has them.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+   * @return Whether the eventsArchiveTime field is set.
+   */
+  @java.lang.Override
+  public boolean hasEventsArchiveTime() {
+    return ((bitField0_ & 0x00000080) != 0);
+  }
+  /**
+   * <pre>
+   * Time at which its events were moved to an archive. WatchTx no longer has them.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+   * @return The eventsArchiveTime.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Timestamp getEventsArchiveTime() {
+    return eventsArchiveTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : eventsArchiveTime_;
+  }
+  /**
+   * <pre>
+   * Time at which its events were moved to an archive. WatchTx no longer has them.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.TimestampOrBuilder getEventsArchiveTimeOrBuilder() {
+    return eventsArchiveTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : eventsArchiveTime_;
+  }
+
+  public static final int ARCHIVE_TIME_FIELD_NUMBER = 23;
+  private com.google.protobuf.Timestamp archiveTime_;
+  /**
+   * <pre>
+   * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+   * request_id, outcome, receipt and hashes stay, and request_id still names it.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+   * @return Whether the archiveTime field is set.
+   */
+  @java.lang.Override
+  public boolean hasArchiveTime() {
+    return ((bitField0_ & 0x00000100) != 0);
+  }
+  /**
+   * <pre>
+   * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+   * request_id, outcome, receipt and hashes stay, and request_id still names it.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+   * @return The archiveTime.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Timestamp getArchiveTime() {
+    return archiveTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : archiveTime_;
+  }
+  /**
+   * <pre>
+   * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+   * request_id, outcome, receipt and hashes stay, and request_id still names it.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.TimestampOrBuilder getArchiveTimeOrBuilder() {
+    return archiveTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : archiveTime_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -917,6 +996,12 @@ java.lang.String defaultValue) {
         internalGetLabels(),
         LabelsDefaultEntryHolder.defaultEntry,
         21);
+    if (((bitField0_ & 0x00000080) != 0)) {
+      output.writeMessage(22, getEventsArchiveTime());
+    }
+    if (((bitField0_ & 0x00000100) != 0)) {
+      output.writeMessage(23, getArchiveTime());
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -1010,6 +1095,14 @@ java.lang.String defaultValue) {
       size += com.google.protobuf.CodedOutputStream
           .computeMessageSize(21, labels__);
     }
+    if (((bitField0_ & 0x00000080) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(22, getEventsArchiveTime());
+    }
+    if (((bitField0_ & 0x00000100) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(23, getArchiveTime());
+    }
     return size;
   }
   @java.lang.Override
@@ -1094,6 +1187,16 @@ java.lang.String defaultValue) {
         .equals(other.getConfirmationsList())) return false;
     if (!internalGetLabels().equals(
         other.internalGetLabels())) return false;
+    if (hasEventsArchiveTime() != other.hasEventsArchiveTime()) return false;
+    if (hasEventsArchiveTime()) {
+      if (!getEventsArchiveTime()
+          .equals(other.getEventsArchiveTime())) return false;
+    }
+    if (hasArchiveTime() != other.hasArchiveTime()) return false;
+    if (hasArchiveTime()) {
+      if (!getArchiveTime()
+          .equals(other.getArchiveTime())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -1167,6 +1270,14 @@ java.lang.String defaultValue) {
     if (!internalGetLabels().getMap().isEmpty()) {
       hash = (37 * hash) + LABELS_FIELD_NUMBER;
       hash = (53 * hash) + internalGetLabels().hashCode();
+    }
+    if (hasEventsArchiveTime()) {
+      hash = (37 * hash) + EVENTS_ARCHIVE_TIME_FIELD_NUMBER;
+      hash = (53 * hash) + getEventsArchiveTime().hashCode();
+    }
+    if (hasArchiveTime()) {
+      hash = (37 * hash) + ARCHIVE_TIME_FIELD_NUMBER;
+      hash = (53 * hash) + getArchiveTime().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -1332,6 +1443,8 @@ java.lang.String defaultValue) {
         internalGetOperatorFieldBuilder();
         internalGetTermsFieldBuilder();
         internalGetConfirmationsFieldBuilder();
+        internalGetEventsArchiveTimeFieldBuilder();
+        internalGetArchiveTimeFieldBuilder();
       }
     }
     @java.lang.Override
@@ -1393,6 +1506,16 @@ java.lang.String defaultValue) {
       }
       bitField0_ = (bitField0_ & ~0x00080000);
       internalGetMutableLabels().clear();
+      eventsArchiveTime_ = null;
+      if (eventsArchiveTimeBuilder_ != null) {
+        eventsArchiveTimeBuilder_.dispose();
+        eventsArchiveTimeBuilder_ = null;
+      }
+      archiveTime_ = null;
+      if (archiveTimeBuilder_ != null) {
+        archiveTimeBuilder_.dispose();
+        archiveTimeBuilder_ = null;
+      }
       return this;
     }
 
@@ -1522,6 +1645,18 @@ java.lang.String defaultValue) {
         result.labels_ = internalGetLabels();
         result.labels_.makeImmutable();
       }
+      if (((from_bitField0_ & 0x00200000) != 0)) {
+        result.eventsArchiveTime_ = eventsArchiveTimeBuilder_ == null
+            ? eventsArchiveTime_
+            : eventsArchiveTimeBuilder_.build();
+        to_bitField0_ |= 0x00000080;
+      }
+      if (((from_bitField0_ & 0x00400000) != 0)) {
+        result.archiveTime_ = archiveTimeBuilder_ == null
+            ? archiveTime_
+            : archiveTimeBuilder_.build();
+        to_bitField0_ |= 0x00000100;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1635,6 +1770,12 @@ java.lang.String defaultValue) {
       internalGetMutableLabels().mergeFrom(
           other.internalGetLabels());
       bitField0_ |= 0x00100000;
+      if (other.hasEventsArchiveTime()) {
+        mergeEventsArchiveTime(other.getEventsArchiveTime());
+      }
+      if (other.hasArchiveTime()) {
+        mergeArchiveTime(other.getArchiveTime());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -1790,6 +1931,20 @@ java.lang.String defaultValue) {
               bitField0_ |= 0x00100000;
               break;
             } // case 170
+            case 178: {
+              input.readMessage(
+                  internalGetEventsArchiveTimeFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00200000;
+              break;
+            } // case 178
+            case 186: {
+              input.readMessage(
+                  internalGetArchiveTimeFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00400000;
+              break;
+            } // case 186
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -4071,6 +4226,325 @@ java.lang.String defaultValue) {
           .putAll(values);
       bitField0_ |= 0x00100000;
       return this;
+    }
+
+    private com.google.protobuf.Timestamp eventsArchiveTime_;
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> eventsArchiveTimeBuilder_;
+    /**
+     * <pre>
+     * Time at which its events were moved to an archive. WatchTx no longer has them.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+     * @return Whether the eventsArchiveTime field is set.
+     */
+    public boolean hasEventsArchiveTime() {
+      return ((bitField0_ & 0x00200000) != 0);
+    }
+    /**
+     * <pre>
+     * Time at which its events were moved to an archive. WatchTx no longer has them.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+     * @return The eventsArchiveTime.
+     */
+    public com.google.protobuf.Timestamp getEventsArchiveTime() {
+      if (eventsArchiveTimeBuilder_ == null) {
+        return eventsArchiveTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : eventsArchiveTime_;
+      } else {
+        return eventsArchiveTimeBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Time at which its events were moved to an archive. WatchTx no longer has them.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+     */
+    public Builder setEventsArchiveTime(com.google.protobuf.Timestamp value) {
+      if (eventsArchiveTimeBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        eventsArchiveTime_ = value;
+      } else {
+        eventsArchiveTimeBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00200000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time at which its events were moved to an archive. WatchTx no longer has them.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+     */
+    public Builder setEventsArchiveTime(
+        com.google.protobuf.Timestamp.Builder builderForValue) {
+      if (eventsArchiveTimeBuilder_ == null) {
+        eventsArchiveTime_ = builderForValue.build();
+      } else {
+        eventsArchiveTimeBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00200000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time at which its events were moved to an archive. WatchTx no longer has them.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+     */
+    public Builder mergeEventsArchiveTime(com.google.protobuf.Timestamp value) {
+      if (eventsArchiveTimeBuilder_ == null) {
+        if (((bitField0_ & 0x00200000) != 0) &&
+          eventsArchiveTime_ != null &&
+          eventsArchiveTime_ != com.google.protobuf.Timestamp.getDefaultInstance()) {
+          getEventsArchiveTimeBuilder().mergeFrom(value);
+        } else {
+          eventsArchiveTime_ = value;
+        }
+      } else {
+        eventsArchiveTimeBuilder_.mergeFrom(value);
+      }
+      if (eventsArchiveTime_ != null) {
+        bitField0_ |= 0x00200000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Time at which its events were moved to an archive. WatchTx no longer has them.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+     */
+    public Builder clearEventsArchiveTime() {
+      bitField0_ = (bitField0_ & ~0x00200000);
+      eventsArchiveTime_ = null;
+      if (eventsArchiveTimeBuilder_ != null) {
+        eventsArchiveTimeBuilder_.dispose();
+        eventsArchiveTimeBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time at which its events were moved to an archive. WatchTx no longer has them.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+     */
+    public com.google.protobuf.Timestamp.Builder getEventsArchiveTimeBuilder() {
+      bitField0_ |= 0x00200000;
+      onChanged();
+      return internalGetEventsArchiveTimeFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Time at which its events were moved to an archive. WatchTx no longer has them.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+     */
+    public com.google.protobuf.TimestampOrBuilder getEventsArchiveTimeOrBuilder() {
+      if (eventsArchiveTimeBuilder_ != null) {
+        return eventsArchiveTimeBuilder_.getMessageOrBuilder();
+      } else {
+        return eventsArchiveTime_ == null ?
+            com.google.protobuf.Timestamp.getDefaultInstance() : eventsArchiveTime_;
+      }
+    }
+    /**
+     * <pre>
+     * Time at which its events were moved to an archive. WatchTx no longer has them.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> 
+        internalGetEventsArchiveTimeFieldBuilder() {
+      if (eventsArchiveTimeBuilder_ == null) {
+        eventsArchiveTimeBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder>(
+                getEventsArchiveTime(),
+                getParentForChildren(),
+                isClean());
+        eventsArchiveTime_ = null;
+      }
+      return eventsArchiveTimeBuilder_;
+    }
+
+    private com.google.protobuf.Timestamp archiveTime_;
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> archiveTimeBuilder_;
+    /**
+     * <pre>
+     * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+     * request_id, outcome, receipt and hashes stay, and request_id still names it.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+     * @return Whether the archiveTime field is set.
+     */
+    public boolean hasArchiveTime() {
+      return ((bitField0_ & 0x00400000) != 0);
+    }
+    /**
+     * <pre>
+     * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+     * request_id, outcome, receipt and hashes stay, and request_id still names it.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+     * @return The archiveTime.
+     */
+    public com.google.protobuf.Timestamp getArchiveTime() {
+      if (archiveTimeBuilder_ == null) {
+        return archiveTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : archiveTime_;
+      } else {
+        return archiveTimeBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+     * request_id, outcome, receipt and hashes stay, and request_id still names it.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+     */
+    public Builder setArchiveTime(com.google.protobuf.Timestamp value) {
+      if (archiveTimeBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        archiveTime_ = value;
+      } else {
+        archiveTimeBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00400000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+     * request_id, outcome, receipt and hashes stay, and request_id still names it.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+     */
+    public Builder setArchiveTime(
+        com.google.protobuf.Timestamp.Builder builderForValue) {
+      if (archiveTimeBuilder_ == null) {
+        archiveTime_ = builderForValue.build();
+      } else {
+        archiveTimeBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00400000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+     * request_id, outcome, receipt and hashes stay, and request_id still names it.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+     */
+    public Builder mergeArchiveTime(com.google.protobuf.Timestamp value) {
+      if (archiveTimeBuilder_ == null) {
+        if (((bitField0_ & 0x00400000) != 0) &&
+          archiveTime_ != null &&
+          archiveTime_ != com.google.protobuf.Timestamp.getDefaultInstance()) {
+          getArchiveTimeBuilder().mergeFrom(value);
+        } else {
+          archiveTime_ = value;
+        }
+      } else {
+        archiveTimeBuilder_.mergeFrom(value);
+      }
+      if (archiveTime_ != null) {
+        bitField0_ |= 0x00400000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+     * request_id, outcome, receipt and hashes stay, and request_id still names it.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+     */
+    public Builder clearArchiveTime() {
+      bitField0_ = (bitField0_ & ~0x00400000);
+      archiveTime_ = null;
+      if (archiveTimeBuilder_ != null) {
+        archiveTimeBuilder_.dispose();
+        archiveTimeBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+     * request_id, outcome, receipt and hashes stay, and request_id still names it.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+     */
+    public com.google.protobuf.Timestamp.Builder getArchiveTimeBuilder() {
+      bitField0_ |= 0x00400000;
+      onChanged();
+      return internalGetArchiveTimeFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+     * request_id, outcome, receipt and hashes stay, and request_id still names it.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+     */
+    public com.google.protobuf.TimestampOrBuilder getArchiveTimeOrBuilder() {
+      if (archiveTimeBuilder_ != null) {
+        return archiveTimeBuilder_.getMessageOrBuilder();
+      } else {
+        return archiveTime_ == null ?
+            com.google.protobuf.Timestamp.getDefaultInstance() : archiveTime_;
+      }
+    }
+    /**
+     * <pre>
+     * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+     * request_id, outcome, receipt and hashes stay, and request_id still names it.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> 
+        internalGetArchiveTimeFieldBuilder() {
+      if (archiveTimeBuilder_ == null) {
+        archiveTimeBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder>(
+                getArchiveTime(),
+                getParentForChildren(),
+                isClean());
+        archiveTime_ = null;
+      }
+      return archiveTimeBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Tx)

@@ -438,4 +438,61 @@ java.lang.String defaultValue);
    */
   java.lang.String getLabelsOrThrow(
       java.lang.String key);
+
+  /**
+   * <pre>
+   * Time at which its events were moved to an archive. WatchTx no longer has them.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+   * @return Whether the eventsArchiveTime field is set.
+   */
+  boolean hasEventsArchiveTime();
+  /**
+   * <pre>
+   * Time at which its events were moved to an archive. WatchTx no longer has them.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+   * @return The eventsArchiveTime.
+   */
+  com.google.protobuf.Timestamp getEventsArchiveTime();
+  /**
+   * <pre>
+   * Time at which its events were moved to an archive. WatchTx no longer has them.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp events_archive_time = 22 [json_name = "eventsArchiveTime"];</code>
+   */
+  com.google.protobuf.TimestampOrBuilder getEventsArchiveTimeOrBuilder();
+
+  /**
+   * <pre>
+   * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+   * request_id, outcome, receipt and hashes stay, and request_id still names it.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+   * @return Whether the archiveTime field is set.
+   */
+  boolean hasArchiveTime();
+  /**
+   * <pre>
+   * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+   * request_id, outcome, receipt and hashes stay, and request_id still names it.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+   * @return The archiveTime.
+   */
+  com.google.protobuf.Timestamp getArchiveTime();
+  /**
+   * <pre>
+   * Time at which its call data and labels were moved to an archive; both are empty since. Its id,
+   * request_id, outcome, receipt and hashes stay, and request_id still names it.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
+   */
+  com.google.protobuf.TimestampOrBuilder getArchiveTimeOrBuilder();
 }

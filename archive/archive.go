@@ -1,0 +1,351 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Ledger is the part of the store that an archive uses.
+type Ledger interface {
+	AcquireArchive(ctx context.Context) (*store.ArchiveLease, error)
+	RenewArchive(ctx context.Context, l *store.ArchiveLease) error
+	ReleaseArchive(ctx context.Context, l *store.ArchiveLease)
+	ArchiveSubmitters(ctx context.Context) ([]txn.SubmitterID, error)
+	ArchivePage(ctx context.Context, l *store.ArchiveLease, q store.ArchiveQuery) (
+		lines []store.ArchiveLine, upto txn.TxID, done bool, err error)
+	TrimFeed(ctx context.Context, l *store.ArchiveLease, xid uint64) error
+	RemoveArchived(ctx context.Context, l *store.ArchiveLease, txs []store.ArchiveTx,
+		whole bool) (store.Removed, error)
+}
+
+// Options configure a run.
+type Options struct {
+	Ledger Ledger
+	Dir    string // of the files; it exists
+	// Ages since a transaction was final, by the database's clock. Its events are archived from the
+	// first one on, its call data and labels from the second; 0: never. Not both are 0.
+	Events, Transactions time.Duration
+	Before               time.Time // only transactions that were final by then; zero: all
+
+	FileTxs int           // transactions per file; 0: 100,000
+	Batch   int           // transactions per removal; 0: 100
+	Rest    float64       // pause after each statement, as a multiple of its time; 0: 1
+	Grace   time.Duration // between trimming the feed and a removal; 0: 10 s, negative: none
+	Renew   time.Duration // interval of renewals of the lease; 0: 3 s
+
+	Progress func(Report) // called after each statement; may be nil
+	Clock    clock.Clock  // nil: the machine's
+	Logger   *slog.Logger // nil: none
+	Gate     func(Point) error
+}
+
+// Point names a moment at which a test stops a run, as a crash would.
+type Point string
+
+// The moments of Options.Gate.
+const (
+	AfterPart    Point = "part written"
+	AfterPlan    Point = "plan written"
+	AfterRename  Point = "file renamed"
+	AfterTrim    Point = "feed trimmed"
+	AfterRemoval Point = "batch removed"
+	BeforeDone   Point = "all removed"
+)
+
+// Report counts the work of a run.
+type Report struct {
+	Files        int    // written
+	Resumed      int    // files of an earlier run whose removal was completed
+	Transactions int64  // removed from the ledger
+	Events       int64  // removed from the ledger
+	Written      int64  // transactions in the files
+	HeldBy       string // a sink that keeps younger events from being archived; empty: none
+}
+
+// complete sets the defaults.
+func (o Options) complete() (Options, error) {
+	if o.Events <= 0 && o.Transactions <= 0 {
+		return o, errors.New("nothing may be archived; set retention.events or " +
+			"retention.transactions")
+	}
+	if o.FileTxs <= 0 {
+		o.FileTxs = 100_000
+	}
+	if o.Batch <= 0 {
+		o.Batch = 100
+	}
+	if o.Rest <= 0 {
+		o.Rest = 1
+	}
+	if o.Grace == 0 {
+		o.Grace = 10 * time.Second
+	}
+	if o.Renew <= 0 {
+		o.Renew = 3 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Gate == nil {
+		o.Gate = func(Point) error { return nil }
+	}
+	if o.Progress == nil {
+		o.Progress = func(Report) {}
+	}
+	return o, nil
+}
+
+// Run archives data by its ages, after it has completed the removals of an earlier run in the
+// folder. When ctx ends it stops between two statements, and the next run continues. The report has
+// the work that was done, also with an error.
+func Run(ctx context.Context, o Options) (Report, error) {
+	r := &run{}
+	var err error
+	if r.Options, err = o.complete(); err == nil {
+		err = r.run(ctx)
+	}
+	if err != nil {
+		return r.report, fmt.Errorf("archive: %w", err)
+	}
+	return r.report, nil
+}
+
+// run is one run.
+type run struct {
+	Options
+	lease   *store.ArchiveLease
+	renewed time.Time
+	report  Report
+	files   int // named by this run
+}
+
+func (r *run) run(ctx context.Context) (err error) {
+	if r.lease, err = r.Ledger.AcquireArchive(ctx); err != nil {
+		return err
+	}
+	r.renewed, r.report.HeldBy = r.Clock.Now(), r.lease.Sink
+	defer r.Ledger.ReleaseArchive(context.WithoutCancel(ctx), r.lease)
+	if err := r.resume(ctx); err != nil {
+		return err
+	}
+	// Whole transactions first: their events go with them, into the same file.
+	for _, pass := range []pass{{r.Transactions, true}, {r.Events, false}} {
+		if pass.age <= 0 {
+			continue
+		}
+		if err := r.archive(ctx, pass); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass selects data by age.
+type pass struct {
+	age   time.Duration
+	whole bool
+}
+
+// before is the time by which the transactions of a pass were final.
+func (r *run) before(p pass) time.Time {
+	before := r.lease.Before.Add(-p.age)
+	if !r.Before.IsZero() && r.Before.Before(before) {
+		return r.Before
+	}
+	return before
+}
+
+// archive writes files of all submitters, and removes their rows once a file is complete.
+func (r *run) archive(ctx context.Context, p pass) error {
+	submitters, err := r.Ledger.ArchiveSubmitters(ctx)
+	if err != nil {
+		return err
+	}
+	var out *writer
+	defer func() {
+		if out != nil {
+			out.abandon()
+		}
+	}()
+	finish := func() error {
+		if out == nil {
+			return nil
+		}
+		done := out
+		out = nil
+		return r.finish(ctx, done)
+	}
+	for _, id := range submitters {
+		q := store.ArchiveQuery{Submitter: id, Before: r.before(p), Whole: p.whole, Limit: pageTxs}
+		for {
+			lines, upto, done, err := r.page(ctx, q)
+			if err != nil {
+				return err
+			}
+			for i := range lines {
+				if out == nil {
+					if out, err = r.newFile(p.whole); err != nil {
+						return err
+					}
+				}
+				if err := out.add(&lines[i]); err != nil {
+					return err
+				}
+			}
+			if out != nil && out.plan.Transactions >= r.FileTxs {
+				if err := finish(); err != nil {
+					return err
+				}
+			}
+			if done {
+				break
+			}
+			q.After = upto
+		}
+	}
+	return finish()
+}
+
+// pageTxs is how many rows are read at a time.
+const pageTxs = 500
+
+func (r *run) page(ctx context.Context, q store.ArchiveQuery) (lines []store.ArchiveLine,
+	upto txn.TxID, done bool, err error) {
+	err = r.paced(ctx, func() error {
+		lines, upto, done, err = r.Ledger.ArchivePage(ctx, r.lease, q)
+		return err
+	})
+	return lines, upto, done, err
+}
+
+// paced runs one statement under the lease, and rests for a multiple of its time, so that other
+// work on the ledger has the rest.
+func (r *run) paced(ctx context.Context, statement func() error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("stopped; run it again to continue: %w", context.Cause(ctx))
+	}
+	began := r.Clock.Now()
+	if began.Sub(r.renewed) >= r.Renew {
+		if err := r.Ledger.RenewArchive(ctx, r.lease); err != nil {
+			return err
+		}
+		r.renewed = began
+	}
+	if err := statement(); err != nil {
+		return err
+	}
+	r.Progress(r.report)
+	took := r.Clock.Now().Sub(began)
+	return clock.Sleep(ctx, r.Clock, time.Duration(float64(took)*r.Rest))
+}
+
+// finish completes a file, and removes its rows from the ledger.
+func (r *run) finish(ctx context.Context, out *writer) error {
+	if err := out.complete(r.Gate); err != nil {
+		return err
+	}
+	r.report.Files++
+	r.report.Written += int64(out.plan.Transactions)
+	r.Logger.Info("archive file written", "file", out.name, "transactions", out.plan.Transactions)
+	return r.remove(ctx, out.name, out.plan)
+}
+
+// resume completes the removals of an earlier run in this folder.
+func (r *run) resume(ctx context.Context) error {
+	plans, err := leftovers(r.Dir, "fencepost-"+r.lease.Name()+"-*")
+	if err != nil {
+		return err
+	}
+	for _, left := range plans {
+		if err := verify(left.name, left.plan); err != nil {
+			return err
+		}
+		if err := r.remove(ctx, left.name, left.plan); err != nil {
+			return err
+		}
+		r.report.Resumed++
+	}
+	return nil
+}
+
+// remove removes the rows of a complete file from the ledger.
+func (r *run) remove(ctx context.Context, name string, p plan) error {
+	err := r.paced(ctx, func() error { return r.Ledger.TrimFeed(ctx, r.lease, p.MaxXid) })
+	if err == nil {
+		err = r.Gate(AfterTrim)
+	}
+	if err != nil {
+		return err
+	}
+	if r.Grace > 0 { // readers that checked a position before may still read after it
+		if err := r.wait(ctx, r.Grace); err != nil {
+			return err
+		}
+	}
+	batch := make([]store.ArchiveTx, 0, r.Batch)
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		err := r.paced(ctx, func() error {
+			removed, err := r.Ledger.RemoveArchived(ctx, r.lease, batch, p.Whole)
+			r.report.Transactions += removed.Transactions
+			r.report.Events += removed.Events
+			return err
+		})
+		batch = batch[:0]
+		if err != nil {
+			return err
+		}
+		return r.Gate(AfterRemoval)
+	}
+	err = read(name, func(tx store.ArchiveTx) error {
+		if batch = append(batch, tx); len(batch) < r.Batch {
+			return nil
+		}
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err == nil {
+		err = r.Gate(BeforeDone)
+	}
+	if err != nil {
+		return err
+	}
+	return forget(name)
+}
+
+// wait sleeps under the lease.
+func (r *run) wait(ctx context.Context, d time.Duration) error {
+	for d > 0 {
+		step := min(d, r.Renew)
+		if err := clock.Sleep(ctx, r.Clock, step); err != nil {
+			return err
+		}
+		if err := r.Ledger.RenewArchive(ctx, r.lease); err != nil {
+			return err
+		}
+		r.renewed, d = r.Clock.Now(), d-step
+	}
+	return nil
+}
+
+// newFile begins a file whose name no other run uses.
+func (r *run) newFile(whole bool) (*writer, error) {
+	r.files++
+	name := fmt.Sprintf("fencepost-%s-%s-%04d", r.lease.Name(),
+		r.lease.Before.UTC().Format("20060102T150405.000Z"), r.files)
+	return create(r.Dir, name, whole)
+}

@@ -1,0 +1,259 @@
+package archive
+
+import (
+	"bufio"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// The endings of file names.
+const (
+	dataEnding = ".ndjson.gz"
+	planEnding = ".removing"
+	partEnding = ".part"
+)
+
+// maxLine bounds a line that is read back: a transaction with the largest call data, as hex.
+const maxLine = 64 << 20
+
+// plan describes the removal that follows a complete file.
+type plan struct {
+	Transactions int    `json:"transactions"`
+	Whole        bool   `json:"whole"`
+	MaxXid       uint64 `json:"max_xid,string"`
+	SHA256       string `json:"sha256"` // of the compressed file
+}
+
+// writer writes a file.
+type writer struct {
+	name string // of the complete file
+	plan plan
+	file *os.File
+	sum  hash.Hash
+	zip  *gzip.Writer
+}
+
+// create begins a file. Only its owner may read it: it holds the payloads of transactions.
+func create(dir, name string, whole bool) (*writer, error) {
+	w := &writer{name: filepath.Join(dir, name+dataEnding), sum: sha256.New()}
+	w.plan.Whole = whole
+	var err error
+	w.file, err = os.OpenFile(w.name+partEnding, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create file: %w", err)
+	}
+	w.zip = gzip.NewWriter(io.MultiWriter(w.file, w.sum))
+	return w, nil
+}
+
+func (w *writer) add(line *store.ArchiveLine) error {
+	if _, err := io.WriteString(w.zip, line.Line+"\n"); err != nil {
+		return fmt.Errorf("write file: %w", err)
+	}
+	w.plan.Transactions++
+	w.plan.MaxXid = max(w.plan.MaxXid, line.Xid)
+	return nil
+}
+
+// abandon deletes an incomplete file.
+func (w *writer) abandon() {
+	w.file.Close()
+	os.Remove(w.name + partEnding)
+}
+
+// complete flushes the file to disk, reads it back, and gives it its name.
+func (w *writer) complete(gate func(Point) error) error {
+	part := w.name + partEnding
+	if err := errors.Join(w.zip.Close(), w.file.Sync(), w.file.Close()); err != nil {
+		return fmt.Errorf("write file: %w", err)
+	}
+	w.plan.SHA256 = hex.EncodeToString(w.sum.Sum(nil))
+	if err := verify(part, w.plan); err != nil {
+		return err
+	}
+	if err := gate(AfterPart); err != nil {
+		return err
+	}
+	if err := writePlan(planOf(w.name), w.plan); err != nil {
+		return err
+	}
+	if err := gate(AfterPlan); err != nil {
+		return err
+	}
+	if err := moved(part, w.name); err != nil {
+		return err
+	}
+	return gate(AfterRename)
+}
+
+func planOf(name string) string { return strings.TrimSuffix(name, dataEnding) + planEnding }
+
+func writePlan(name string, p plan) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	f, err := os.OpenFile(name+partEnding, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	return moved(name+partEnding, name)
+}
+
+// moved renames a file so that the new name survives a crash.
+func moved(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return fmt.Errorf("rename file: %w", err)
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("flush folder: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("flush folder: %w", err)
+	}
+	return nil
+}
+
+// forget deletes the plan of a file whose rows are removed.
+func forget(name string) error {
+	if err := os.Remove(planOf(name)); err != nil {
+		return fmt.Errorf("delete plan: %w", err)
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+// verify reads a file back, and compares it with its plan.
+func verify(name string, p plan) error {
+	sum, lines := sha256.New(), 0
+	err := readVia(name, sum, func(store.ArchiveTx) error { lines++; return nil })
+	if err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != p.SHA256 || lines != p.Transactions {
+		return fmt.Errorf("file %s is damaged: %d transactions instead of %d, checksum %s instead "+
+			"of %s; nothing more was removed from the ledger", name, lines, p.Transactions, got,
+			p.SHA256)
+	}
+	return nil
+}
+
+// read passes the transactions of a file to take, in order.
+func read(name string, take func(store.ArchiveTx) error) error {
+	return readVia(name, io.Discard, take)
+}
+
+func readVia(name string, sum io.Writer, take func(store.ArchiveTx) error) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("read file: %w", err)
+	}
+	defer f.Close()
+	raw := io.TeeReader(bufio.NewReader(f), sum)
+	z, err := gzip.NewReader(raw)
+	if err != nil {
+		return fmt.Errorf("read file %s: %w", name, err)
+	}
+	lines := bufio.NewScanner(z)
+	lines.Buffer(make([]byte, 1<<16), maxLine)
+	for lines.Scan() {
+		tx, err := parse(lines.Bytes())
+		if err != nil {
+			return fmt.Errorf("read file %s: %w", name, err)
+		}
+		if err := take(tx); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(lines.Err(), z.Close()); err != nil {
+		return fmt.Errorf("read file %s: %w", name, err)
+	}
+	if _, err := io.Copy(io.Discard, raw); err != nil { // so that the checksum is of all of it
+		return fmt.Errorf("read file %s: %w", name, err)
+	}
+	return nil
+}
+
+// parse reads which transaction a line holds.
+func parse(line []byte) (tx store.ArchiveTx, err error) {
+	var l struct {
+		Transaction struct {
+			ID      string `json:"tx_id"`
+			Version int64  `json:"version"`
+		} `json:"transaction"`
+	}
+	if err := json.Unmarshal(line, &l); err != nil {
+		return tx, fmt.Errorf("line is not a JSON object of an archive: %w", err)
+	}
+	tx.Version = l.Transaction.Version
+	tx.ID, err = txn.ParseTxID(l.Transaction.ID)
+	return tx, err
+}
+
+// leftover is a complete file whose rows may not all be removed.
+type leftover struct {
+	name string
+	plan plan
+}
+
+// leftovers returns the complete files of earlier runs with rows to remove, and deletes incomplete
+// ones.
+func leftovers(dir, names string) (list []leftover, err error) {
+	parts, err := filepath.Glob(filepath.Join(escaped(dir), names+partEnding))
+	if err != nil {
+		return nil, fmt.Errorf("list files: %w", err)
+	}
+	for _, name := range parts {
+		if err := os.Remove(name); err != nil {
+			return nil, fmt.Errorf("delete incomplete file: %w", err)
+		}
+	}
+	plans, err := filepath.Glob(filepath.Join(escaped(dir), names+planEnding))
+	if err != nil {
+		return nil, fmt.Errorf("list files: %w", err)
+	}
+	for _, name := range plans {
+		data := strings.TrimSuffix(name, planEnding) + dataEnding
+		if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {
+			if err := os.Remove(name); err != nil {
+				return nil, fmt.Errorf("delete plan: %w", err)
+			}
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read plan: %w", err)
+		}
+		left := leftover{name: data}
+		if err := json.Unmarshal(text, &left.plan); err != nil {
+			return nil, fmt.Errorf("read plan %s: %w", name, err)
+		}
+		list = append(list, left)
+	}
+	return list, nil
+}
+
+// escaped is a folder in a pattern.
+func escaped(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
+}
