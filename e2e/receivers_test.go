@@ -107,8 +107,9 @@ func (n *node) confirmOne(t *testing.T, request string) (tx string, events []str
 	return tx, events
 }
 
-// TestClients_Receivers_VerifyDeliveries: the example receiver of each language verifies what a
-// node sends with the published library, and rejects another secret. `make clients` builds them.
+// TestClients_Receivers_VerifyDeliveries: the example receiver of each language verifies the
+// deliveries of a node with the published library, and rejects another secret. `make clients`
+// builds them.
 func TestClients_Receivers_VerifyDeliveries(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 500*time.Millisecond, 1)

@@ -92,7 +92,7 @@ func (s *sinkService) ListUndelivered(ctx context.Context,
 	return response, nil
 }
 
-// decision is what a request decides about a sink.
+// decision is the decision of a request about a sink.
 func decision(ctx context.Context, r interface {
 	GetSink() string
 	GetReason() string

@@ -42,6 +42,7 @@ type ledger struct {
 	txs       []txn.TxID
 	events    map[string]bool // ids of all events written
 	meters    metric.MeterProvider
+	book      func(node.SinkLedger) sink.Ledger // nil: the store itself
 }
 
 func newLedger(t testing.TB) *ledger {
@@ -170,7 +171,11 @@ func (l *ledger) runOn(n *testNode, sinks ...sink.Settings) *testNode {
 		Limits: feed.Limits{RingEvents: 512, PageEvents: 64, Poll: 20 * time.Millisecond,
 			MinGap: time.Millisecond, Outage: 10 * time.Second, ReadTimeout: 5 * time.Second}})
 	l.must(err)
-	r, err := sink.NewRunner(sink.Options{Ledger: node.SinkLedger{Store: n.Store},
+	var book sink.Ledger = node.SinkLedger{Store: n.Store}
+	if l.book != nil {
+		book = l.book(node.SinkLedger{Store: n.Store})
+	}
+	r, err := sink.NewRunner(sink.Options{Ledger: book,
 		Feed: node.SinkFeed{Feed: f}, Sinks: sinks, Clock: clock.Real{}, Logger: log,
 		MeterProvider: l.meters, LeaseDuration: testLease,
 		RenewInterval: 100 * time.Millisecond})

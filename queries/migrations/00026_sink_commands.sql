@@ -1,7 +1,7 @@
 -- +goose Up
 
--- What operators decided about sinks: one row for each decision. It is written by the statement
--- that applies the decision. The ids are those of submitter_command, so that both are one log.
+-- Decisions of operators about sinks: one row for each, written by the statement that applies it.
+-- The ids are of the sequence of submitter_command, so that both tables are one log.
 CREATE TABLE sink_command (
     command_id    BIGINT NOT NULL DEFAULT nextval('command_id') PRIMARY KEY,
     sink          TEXT COLLATE "C" NOT NULL REFERENCES sink_lease,

@@ -5,6 +5,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -101,24 +102,89 @@ func single(definitions object, f protoreflect.FieldDescriptor) object {
 	return object{"type": "string"}
 }
 
+// channel is a way by which events reach a receiver.
+type channel struct {
+	about     string
+	operation string
+	attribute string            // prefix of a CloudEvents attribute among the headers
+	headers   map[string]string // descriptions of others, by name in lower case
+	formats   []string
+}
+
+var channels = map[string]channel{
+	"webhook": {"POST to sinks.*.webhook.url, signed as Standard Webhooks define",
+		"receiveByWebhook", "ce-", map[string]string{
+			"webhook-id":        "id of the event",
+			"webhook-timestamp": "time of the attempt, in seconds since 1970",
+			"webhook-signature": "a signature by each secret, separated by spaces",
+		}, allFormats},
+	"kafka": {"Records of sinks.*.kafka.topic", "receiveFromKafka", "ce_", nil, allFormats},
+	"nats": {"Messages of sinks.*.nats.subject", "receiveFromNATS", "ce-",
+		map[string]string{"nats-msg-id": "id of the event"}, allFormats},
+	"log": {"Lines on standard output", "readFromLog", "", nil, []string{"structured"}},
+}
+
+var allFormats = []string{"structured", "binary", "protobuf"}
+
+// attributes are those of CloudEvents that the modes binary and protobuf have among the headers.
+var attributes = map[string]bool{ // whether each event has it
+	"specversion": true, "id": true, "source": true, "type": true, "time": true,
+	"subject": false, "submitter": false, "requestid": false, "sequence": false,
+	"partitionkey": false,
+}
+
+// message describes the messages of a format. Names of headers are in lower case.
+func (c channel) message(format string) object {
+	properties, required := object{}, []string{}
+	for name, about := range c.headers {
+		properties[name] = object{"type": "string", "description": about}
+		required = append(required, name)
+	}
+	m := object{}
+	switch format {
+	case "structured":
+		m["summary"], m["contentType"] = "A CloudEvent in JSON", "application/cloudevents+json"
+		m["payload"] = object{"$ref": "./event.schema.json"}
+	case "binary":
+		m["summary"] = "CloudEvents attributes as headers, and the content in JSON"
+		m["contentType"] = "application/json"
+		m["payload"] = object{"$ref": "./event.schema.json#/$defs/SinkEvent"}
+	case "protobuf":
+		m["summary"] = "CloudEvents attributes as headers, and a fencepost.v1.SinkEvent"
+		m["contentType"] = "application/protobuf"
+		m["payload"] = object{
+			"schemaFormat": "application/vnd.google.protobuf;version=3",
+			"schema":       object{"$ref": "../proto/fencepost/v1/sink.proto"},
+		}
+	}
+	if format != "structured" {
+		for name, always := range attributes {
+			properties[c.attribute+name] = object{"type": "string"}
+			if always {
+				required = append(required, c.attribute+name)
+			}
+		}
+	}
+	if len(properties) > 0 {
+		slices.Sort(required)
+		m["headers"] = object{"type": "object", "properties": properties, "required": required}
+	}
+	return m
+}
+
 // AsyncAPI returns the description of the channels, which refers to the JSON Schema.
 func AsyncAPI() ([]byte, error) {
-	message := func(about, contentType string, payload object) object {
-		return object{"summary": about, "contentType": contentType, "payload": payload}
-	}
-	schema := object{"$ref": "./event.schema.json"}
-	data := object{"$ref": "./event.schema.json#/$defs/SinkEvent"}
-	messages := object{
-		"structured": message("A CloudEvent in JSON", "application/cloudevents+json", schema),
-		"binary": message("CloudEvents attributes as headers, and the content in JSON",
-			"application/json", data),
-	}
-	references := object{}
-	for name := range messages {
-		references[name] = object{"$ref": "#/components/messages/" + name}
-	}
-	channel := func(about string) object {
-		return object{"description": about, "messages": references}
+	described, operations := object{}, object{}
+	messages := object{}
+	for name, c := range channels {
+		references := object{}
+		for _, format := range c.formats {
+			full := name + "-" + format
+			messages[full] = c.message(format)
+			references[format] = object{"$ref": "#/components/messages/" + full}
+		}
+		described[name] = object{"description": c.about, "messages": references}
+		operations[c.operation] = operation(name)
 	}
 	return indent(object{
 		"asyncapi": "3.0.0",
@@ -126,16 +192,9 @@ func AsyncAPI() ([]byte, error) {
 			"description": "State changes of transactions, at least once and in order per " +
 				"transaction."},
 		"defaultContentType": "application/cloudevents+json",
-		"channels": object{
-			"webhook": channel("POST to sinks.*.webhook.url, signed as Standard Webhooks define"),
-			"kafka":   channel("Records of sinks.*.kafka.topic"),
-			"nats":    channel("Messages of sinks.*.nats.subject"),
-		},
-		"operations": object{
-			"receiveByWebhook": operation("webhook"), "receiveFromKafka": operation("kafka"),
-			"receiveFromNATS": operation("nats"),
-		},
-		"components": object{"messages": messages},
+		"channels":           described,
+		"operations":         operations,
+		"components":         object{"messages": messages},
 	})
 }
 
