@@ -33,6 +33,7 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 	a.remember(v.Cursor, c)
 	if c.Status != "" {
 		l.Submitter.Status = c.Status
+		a.loaded = false // only the ledger has the number of the pause
 		if c.StatusReason != "" {
 			a.log.Warn("submitter paused; resume it to continue allocation", "reason",
 				c.StatusReason)

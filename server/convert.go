@@ -198,6 +198,7 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 	}
 	if p := s.Pause; p != nil {
 		out.Pause = &pb.Pause{
+			PauseId:   p.ID,
 			Reason:    p.Reason,
 			Operator:  p.Operator,
 			Time:      wireTime(p.At),

@@ -47,7 +47,7 @@ func (s *statusService) GetStatus(ctx context.Context,
 		Totals: &pb.LedgerTotals{
 			Submitters: t.Submitters, Owned: t.Owned, Protected: t.Protected, Paused: t.Paused,
 			Unfunded: t.Unfunded, Queued: t.Queued, InFlight: t.InFlight, Stuck: t.Stuck,
-			OldestQueueTime: wireTime(t.OldestQueued),
+			OldestQueueTime: wireTime(t.OldestQueued), QueuedIsAtLeast: t.More,
 		},
 	}, nil
 }

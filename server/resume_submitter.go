@@ -16,6 +16,7 @@ func (s *submitterService) ResumeSubmitter(ctx context.Context,
 		status:    txn.Active,
 		reason:    r.GetReason(),
 		operator:  r.GetOperator(),
+		expect:    r.GetPauseId(),
 	})
 	if err != nil {
 		return nil, err

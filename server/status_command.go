@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
@@ -16,6 +17,7 @@ type statusCommand struct {
 	status    txn.SubmitterStatus
 	reason    string
 	operator  string
+	expect    int64 // of a resume: the pause that it may end; 0: any
 }
 
 // setStatus records the command, unless the submitter has the status or the command is recorded
@@ -38,24 +40,43 @@ func (s *submitterService) setStatus(ctx context.Context,
 	if last == nil && info.Status == c.status {
 		return info, nil
 	}
+	if now := info.Pause; c.expect != 0 && info.Status == txn.Paused &&
+		(now == nil || now.ID != c.expect) {
+		return info, pauseChanged(info, c)
+	}
 	command := int64(0)
 	ask := store.Ask{
 		Kind:     c.kind,
 		Reason:   c.reason,
 		Operator: c.operator,
+		Expect:   c.expect,
 		Caller:   auth.RightsOf(ctx).Caller(),
 	}
-	if last != nil && last.Kind == c.kind {
+	if last != nil && last.Kind == c.kind && last.Expect == c.expect {
 		command = last.ID
 	} else if command, err = s.store.AddCommand(ctx, id, ask); err != nil {
 		return info, status.AboutSubmitter(c.submitter, err)
 	}
 	s.commands.logAccepted(ctx, id, command, ask)
-	if _, err := s.commands.awaitCommand(ctx, id, command); err != nil {
+	result, err := s.commands.awaitCommand(ctx, id, command)
+	if err != nil {
 		return info, status.AboutSubmitter(c.submitter, err)
 	}
 	info, err = s.store.Submitter(ctx, id)
+	if err == nil && parseResult(result).code == txn.ResultPauseChanged {
+		return info, pauseChanged(info, c)
+	}
 	return info, status.AboutSubmitter(c.submitter, err)
+}
+
+// pauseChanged rejects a resume that names another pause than the one in force.
+func pauseChanged(info store.SubmitterInfo, c statusCommand) error {
+	now := "read the submitter again"
+	if info.Pause != nil {
+		now = fmt.Sprintf("review pause %d, which is in force, and decide again", info.Pause.ID)
+	}
+	return status.PauseChanged("submitter %q: pause %d is not in force; %s", c.submitter,
+		c.expect, now)
 }
 
 // lastStatusCommand returns the newest pending pause or resume, which decides once all are applied;

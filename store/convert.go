@@ -201,7 +201,7 @@ func toSubmitter(r db.OwnedSubmitterRow) (txn.Submitter, error) {
 		Address: txn.Address(r.Address), Signer: r.Signer,
 		Mode: txn.Mode(r.Mode), Limit: int(r.MaxInFlight), Status: txn.SubmitterStatus(r.Status),
 		StartFrom: r.StartFrom, CreatedAt: r.CreatedAt,
-		OnFailure: txn.OnFailure(r.OnFailure), MaxFee: maxFee,
+		OnFailure: txn.OnFailure(r.OnFailure), MaxFee: maxFee, PauseID: r.PauseID,
 	}, nil
 }
 

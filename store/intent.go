@@ -146,12 +146,28 @@ func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before 
 	return toCommandInfos(rows), nil
 }
 
+// fewNames is the largest number of submitters whose commands are read one by one and merged.
+const fewNames = 100
+
 // AllCommands lists the commands of the submitters with these names, otherwise as Commands; nil: of
 // all.
 func (s *Store) AllCommands(ctx context.Context, names []string, before int64,
 	limit int) ([]CommandInfo, error) {
 	if before == 0 {
 		before = math.MaxInt64
+	}
+	if names != nil && len(names) <= fewNames {
+		rows, err := s.read().CommandsOf(ctx, db.CommandsOfParams{
+			Names: names, Before: before, MaxRows: rowLimit(limit),
+		})
+		if err != nil {
+			return nil, s.failed(ctx, "list the commands of some submitters", err)
+		}
+		same := make([]db.CommandsRow, len(rows))
+		for i, r := range rows {
+			same[i] = db.CommandsRow(r)
+		}
+		return toCommandInfos(same), nil
 	}
 	rows, err := s.read().AllCommands(ctx, db.AllCommandsParams{
 		AnyName: names == nil, Names: names, Before: before, MaxRows: rowLimit(limit),

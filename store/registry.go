@@ -241,6 +241,7 @@ func toPause(r db.SubmittersRow) *Pause {
 		return nil
 	}
 	return &Pause{
+		ID:        r.PauseID,
 		OnFailure: r.PauseAction == string(txn.ActionOnFailure),
 		Reason:    r.PauseReason,
 		Operator:  r.PauseOperator,

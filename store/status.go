@@ -29,11 +29,15 @@ func (s *Store) NodesWithLeases(ctx context.Context) ([]NodeLeases, error) {
 	return nodes, nil
 }
 
+// CountedTotal is the largest number of queued transactions that Totals counts.
+const CountedTotal = 100_000
+
 // Totals are numbers of submitters and their transactions.
 type Totals struct {
 	Submitters, Owned, Protected, Paused int64 // submitters; owned: some node has a live lease
 	Unfunded                             int64 // submitters, as in QueueCounts
 	Queued, InFlight, Stuck              int64 // transactions; STUCK ones are in flight as well
+	More                                 bool  // queued than CountedTotal
 	// OldestQueued is the time of acceptance of the oldest one at the head of a queue; zero: none.
 	OldestQueued time.Time
 	At           time.Time // by the clock of the database
@@ -41,13 +45,16 @@ type Totals struct {
 
 // Totals counts over the submitters with these names; nil: over all.
 func (s *Store) Totals(ctx context.Context, names []string) (Totals, error) {
-	r, err := s.read().Totals(ctx, db.TotalsParams{AnyName: names == nil, Names: names})
+	r, err := s.read().Totals(ctx, db.TotalsParams{
+		AnyName: names == nil, Names: names, MostQueued: CountedTotal + 1,
+	})
 	if err != nil {
 		return Totals{}, s.failed(ctx, "count the submitters and their transactions", err)
 	}
 	t := Totals{
 		Submitters: r.Submitters, Owned: r.Owned, Protected: r.Protected, Paused: r.Paused,
-		Unfunded: r.Unfunded, Queued: r.Queued, InFlight: r.InFlight, Stuck: r.Stuck,
+		Unfunded: r.Unfunded, Queued: min(r.Queued, CountedTotal),
+		More: r.Queued > CountedTotal, InFlight: r.InFlight, Stuck: r.Stuck,
 		At: r.CountedAt,
 	}
 	if r.AnyQueued {

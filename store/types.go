@@ -168,7 +168,8 @@ type SubmitterInfo struct {
 
 // Pause is the operator, reason and time of a submitter's pause.
 type Pause struct {
-	OnFailure bool // by its policy, not by an operator
+	ID        int64 // of its command
+	OnFailure bool  // by its policy, not by an operator
 	Reason    string
 	Operator  string
 	At        time.Time

@@ -181,6 +181,7 @@ const (
 	ResultAlreadyProtected  = "ALREADY_PROTECTED"
 	ResultNotProtected      = "NOT_PROTECTED"
 	ResultProtectionChanged = "PROTECTION_CHANGED" // another protection is in force
+	ResultPauseChanged      = "PAUSE_CHANGED"      // another pause is in force
 	// the chain or the ledger contradicts the decision
 	ResultRefused = "REFUSED"
 )
@@ -240,7 +241,8 @@ type Submitter struct {
 	Status    SubmitterStatus
 	StartFrom string // decimal nonce, or StartChain
 	OnFailure OnFailure
-	MaxFee    Wei // highest fee cap per unit of gas; zero: only the chain's limit
+	PauseID   int64 // the pause that operators see; 0: none, or unknown
+	MaxFee    Wei   // highest fee cap per unit of gas; zero: only the chain's limit
 	CreatedAt time.Time
 }
 

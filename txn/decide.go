@@ -71,6 +71,10 @@ func applyCommand(v *View, c Command) (step Step, ok bool) {
 	case CommandPause:
 		done.Status = Paused
 	case CommandResume:
+		if s := v.Submitter; c.Expect != 0 && s.Status == Paused && c.Expect != s.PauseID {
+			done.Commands[0].Result = ResultPauseChanged
+			break
+		}
 		done.Status = Active
 	case CommandCancel:
 		write, ok := cancel(v, c.Tx)

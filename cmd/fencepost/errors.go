@@ -321,6 +321,7 @@ func fieldViolations(s *status.Status) (all []*errdetails.BadRequest_FieldViolat
 var otherwise = map[string]string{
 	"max_fee":       "max-fee-gwei",
 	"protection_id": "protection",
+	"pause_id":      "pause",
 	"states":        "state",
 }
 

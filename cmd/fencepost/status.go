@@ -138,7 +138,7 @@ func (o overview) print(w io.Writer) error {
 	}
 	err := fields([]field{
 		{"accounts", fmt.Sprintf("%d, %d owned", t.GetSubmitters(), t.GetOwned())},
-		{"queued", strconv.FormatInt(t.GetQueued(), 10) + oldest},
+		{"queued", atLeast(t.GetQueued(), t.GetQueuedIsAtLeast()) + oldest},
 		{"in flight", strconv.FormatInt(t.GetInFlight(), 10)},
 		{"node", o.status.GetNodeId() + " " + o.status.GetVersion()},
 		{"time", shownTime(o.status.GetTime())},
@@ -153,6 +153,14 @@ func (o overview) print(w io.Writer) error {
 		return nil
 	}
 	return o.printNodes(w)
+}
+
+// atLeast is a number that may have been counted up to a limit only.
+func atLeast(n int64, more bool) string {
+	if more {
+		return "more than " + strconv.FormatInt(n, 10)
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // needed lists what waits for a decision, with the command that shows it.

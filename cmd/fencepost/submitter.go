@@ -223,16 +223,20 @@ the pause.`,
 
 func (p *program) submitterResumeCommand(f *clientFlags) *cobra.Command {
 	var d decisionFlags
+	var pause int64
 	c := &cobra.Command{
 		Use:   "resume NAME",
 		Short: "End a pause",
 		Args:  arguments("NAME"),
 		Long: `End a pause. The command returns once the owner of the account has applied it. It
-does not end a protection.`,
-		Example: "  fencepost submitter resume alice",
+does not end a protection. With --pause it ends no other pause than the one that you reviewed;
+"fencepost submitter show" prints its number.`,
+		Example: "  fencepost submitter resume alice\n" +
+			"  fencepost submitter resume alice --pause 4711 --reason \"revert explained\"",
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.subs.ResumeSubmitter,
-				&pb.ResumeSubmitterRequest{Submitter: args[0], Reason: d.reason, Operator: d.by(p)})
+				&pb.ResumeSubmitterRequest{Submitter: args[0], Reason: d.reason, Operator: d.by(p),
+					PauseId: pause})
 			if err != nil {
 				return err
 			}
@@ -244,6 +248,7 @@ does not end a protection.`,
 		}),
 	}
 	d.addOptional(c, "reason, recorded with the command")
+	c.Flags().Int64Var(&pause, "pause", 0, "number of the pause to end; 0: any")
 	return c
 }
 

@@ -82,7 +82,8 @@ func nextSteps(s *pb.Submitter, lost *pb.Tx) (heading string, steps []string) {
 				"queue, then resume:",
 			[]string{
 				"fencepost tx list --submitter " + s.GetName() + " --state QUEUED   # will be sent",
-				"fencepost submitter resume " + s.GetName(),
+				fmt.Sprintf("fencepost submitter resume %s --pause %d", s.GetName(),
+					s.GetPause().GetPauseId()),
 			}
 	case reason == txn.ReasonReorgedFinal:
 		return "No nonce is allocated until the reorged transactions are final again, which ends " +
@@ -271,7 +272,8 @@ func submitterFields(s *pb.Submitter, now time.Time) []field {
 	}
 	all = append(all, leaseFields(s.GetLease(), now)...)
 	if p := s.GetPause(); p != nil {
-		all = append(all, field{"paused", shownTime(p.GetTime())},
+		all = append(all, field{"pause", strconv.FormatInt(p.GetPauseId(), 10)},
+			field{"paused", shownTime(p.GetTime())},
 			field{"paused_by", shownPauser(p)}, field{"paused_why", shown(plain(p.GetReason()))})
 	}
 	if pr := s.GetProtection(); pr != nil {

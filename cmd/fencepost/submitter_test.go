@@ -127,7 +127,7 @@ func TestSubmitterShow_PausedByPolicy(t *testing.T) {
 	l.rows(l.good("submitter", "show", "alice"), `status +PAUSED`, `paused +20\S+Z`,
 		`paused_by +fencepost \(on_failure\)`, `paused_why +transaction x \(request "r"\) reverted`,
 		`Paused because a transaction reverted .*`,
-		`  fencepost submitter resume alice`)
+		`  fencepost submitter resume alice --pause 1`)
 	l.rows(l.good("submitter", "log", "alice"),
 		`\d+ +20\S+Z +PAUSE ON_FAILURE +fencepost +- +- +transaction x .* reverted +20\S+Z `+
 			`+APPLIED`)

@@ -43,7 +43,12 @@ export function accountChoices(client: Client, of: Submitter): Choice[] {
     choices.push({
       action: actions.resume,
       run: ({ reason, operator }) =>
-        client.submitters.resumeSubmitter({ submitter, reason, operator }),
+        client.submitters.resumeSubmitter({
+          submitter,
+          reason,
+          operator,
+          pauseId: of.pause?.pauseId ?? "0",
+        }),
     });
   }
   return choices;

@@ -218,7 +218,25 @@ SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, 
  ORDER BY k.command_id DESC
  LIMIT @max_rows::INT;
 
+-- CommandsOf lists the commands of the submitters with these names, as Commands does. It reads no
+-- command of another submitter.
+-- name: CommandsOf :many
+SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller,
+       k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result, s.name AS submitter
+  FROM submitter s
+ CROSS JOIN LATERAL (
+       SELECT c.command_id, c.kind, c.tx_id, c.action, c.expect, c.reason, c.operator, c.caller,
+              c.created_at, c.applied_at, c.result
+         FROM submitter_command c
+        WHERE c.submitter_id = s.submitter_id AND c.command_id < @before::BIGINT
+        ORDER BY c.command_id DESC
+        LIMIT @max_rows::INT) k
+ WHERE s.name = ANY(@names::TEXT[])
+ ORDER BY k.command_id DESC
+ LIMIT @max_rows::INT;
+
 -- AllCommands lists the commands of the submitters with these names, or of all, as Commands does.
+-- It walks the newest commands, so it suits callers of many submitters.
 -- name: AllCommands :many
 SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller,
        k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result, s.name AS submitter

@@ -1,9 +1,25 @@
 -- The reads of a submitter's owner. Under its lease no other node writes these rows. But callers
 -- add to the queue, cancel queued transactions and add commands: that part is Inbox.
 
+-- OwnedSubmitter also returns the pause that Submitters shows; 0: none.
 -- name: OwnedSubmitter :one
 SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status,
-       s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
+       s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
+       coalesce((
+           SELECT k.command_id
+             FROM (SELECT c.command_id, c.kind, c.action, c.applied_at, c.result,
+                          max(c.applied_at) FILTER (WHERE c.kind = 'RESUME'
+                                                      AND c.result = 'APPLIED')
+                                            OVER () AS resumed_at
+                     FROM (SELECT q.command_id, q.kind, q.action, q.applied_at, q.result
+                             FROM submitter_command q
+                            WHERE q.submitter_id = s.submitter_id AND s.status = 'PAUSED'
+                            ORDER BY q.command_id DESC
+                            LIMIT 1000) c) k
+            WHERE k.kind = 'PAUSE' AND k.result = 'APPLIED'
+              AND k.applied_at > coalesce(k.resumed_at, '-infinity')
+            ORDER BY (k.action = 'ON_FAILURE') DESC, k.applied_at DESC
+            LIMIT 1), 0)::BIGINT AS pause_id
   FROM submitter s WHERE s.submitter_id = @submitter_id;
 
 -- FailedOver reports whether the database failed over, or was restored, since the account was last

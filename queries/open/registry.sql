@@ -27,10 +27,12 @@ WITH added AS (
 )
 SELECT a.submitter_id FROM added a;
 
--- SubmittersOf lists the registered submitters with these names.
+-- SubmittersOf lists the registered submitters with these names, as OwnedSubmitter but without
+-- their pauses.
 -- name: SubmittersOf :many
 SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status,
-       s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
+       s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
+       0::BIGINT AS pause_id
   FROM submitter s WHERE s.name = ANY(@names::TEXT[]);
 
 -- SetStartFrom corrects how a submitter starts, while it has not started.
@@ -104,6 +106,7 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
          ORDER BY k.command_id DESC
          LIMIT 1) AS chain_nonce,
        (p.applied_at IS NOT NULL)::BOOLEAN AS pause_known,
+       coalesce(p.command_id, 0)::BIGINT AS pause_id,
        coalesce(p.action, '')::TEXT AS pause_action,
        coalesce(p.reason, '')::TEXT AS pause_reason,
        coalesce(p.operator, '')::TEXT AS pause_operator,
@@ -134,7 +137,7 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
   LEFT JOIN LATERAL (
-       SELECT k.action, k.reason, k.operator, k.applied_at
+       SELECT k.command_id, k.action, k.reason, k.operator, k.applied_at
          FROM (SELECT c.command_id, c.kind, c.action, c.reason, c.operator, c.applied_at, c.result,
                       max(c.applied_at) FILTER (WHERE c.kind = 'RESUME' AND c.result = 'APPLIED')
                                         OVER () AS resumed_at

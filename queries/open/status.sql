@@ -10,14 +10,23 @@ SELECT n.node_id, n.chain_ids, n.accepting, n.started_at, n.expires_at,
  ORDER BY n.node_id
  LIMIT @max_rows::INT;
 
--- Totals counts over the submitters with these names, or all.
+-- Totals counts over the submitters with these names, or all. Queued transactions are counted up to
+-- @most_queued in all: a queue may hold millions.
 -- name: Totals :one
 SELECT count(*)::BIGINT                                                 AS submitters,
        count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT AS owned,
        count(*) FILTER (WHERE n.protect_reason IS NOT NULL)::BIGINT     AS protected,
        count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT              AS paused,
        count(*) FILTER (WHERE q.unfunded OR f.unfunded)::BIGINT         AS unfunded,
-       coalesce(sum(q.queued), 0)::BIGINT                               AS queued,
+       (SELECT count(*)
+          FROM (SELECT 1 FROM submitter o
+                 CROSS JOIN LATERAL (
+                       SELECT 1 FROM managed_tx t
+                        WHERE t.submitter_id = o.submitter_id AND t.nonce IS NULL
+                          AND t.terminal_at IS NULL
+                        LIMIT @most_queued::BIGINT) t
+                 WHERE @any_name::BOOLEAN OR o.name = ANY(@names::TEXT[])
+                 LIMIT @most_queued::BIGINT) c)::BIGINT                 AS queued,
        coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
        coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
        (count(q.oldest) > 0)::BOOLEAN                                   AS any_queued,
@@ -27,10 +36,7 @@ SELECT count(*)::BIGINT                                                 AS submi
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
  CROSS JOIN LATERAL (
-       SELECT (SELECT count(*) FROM managed_tx t
-                WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL
-                  AND t.terminal_at IS NULL) AS queued,
-              min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
+       SELECT min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
          FROM (SELECT t.created_at, t.sub_state FROM managed_tx t
                 WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
                 ORDER BY t.queue_seq LIMIT 8) h) q

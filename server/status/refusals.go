@@ -89,6 +89,11 @@ func ProtectionChanged(format string, args ...any) error {
 	return refuse(codes.Aborted, pb.ErrorReason_ERROR_REASON_PROTECTION_CHANGED, format, args)
 }
 
+// PauseChanged rejects the end of a pause that is not in force.
+func PauseChanged(format string, args ...any) error {
+	return refuse(codes.Aborted, pb.ErrorReason_ERROR_REASON_PAUSE_CHANGED, format, args)
+}
+
 // SubmitterProtected rejects a new transaction of a protected submitter.
 func SubmitterProtected(format string, args ...any) error {
 	return refuse(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED,

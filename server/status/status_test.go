@@ -56,9 +56,9 @@ func TestReasons_AllHaveAnError(t *testing.T) {
 	}
 	for _, err := range []error{
 		errors.New("defect"), Invalid(), UnknownField(), PayloadTooLarge(2, 1),
-		PermissionDenied("no"), DecisionRefused("no"), ProtectionChanged("no"),
+		PermissionDenied("no"), DecisionRefused("no"), ProtectionChanged("no"), PauseChanged("no"),
 		SubmitterProtected("no"), SubmitterPaused("no"), NodeBusy(time.Second, "no"),
-		CallerLimited(time.Second, "no"),
+		CallerLimited(time.Second, "no"), PolicyDenied("one", &store.PolicyError{}),
 		QueueFull(&store.QueueFullError{}),
 	} {
 		seen[ReasonOf(From(fmt.Errorf("server: decide: %w", err), ""))] = true

@@ -74,7 +74,10 @@ function Totals() {
             ["protected", String(totals?.protected ?? 0)],
             ["paused", String(totals?.paused ?? 0)],
             ["without funds", String(totals?.unfunded ?? 0)],
-            ["transactions queued", String(totals?.queued ?? 0)],
+            [
+              "transactions queued",
+              `${totals?.queuedIsAtLeast ? "more than " : ""}${totals?.queued ?? 0}`,
+            ],
             ["in flight", String(totals?.inFlight ?? 0)],
             ["stuck", String(totals?.stuck ?? 0)],
             ["oldest head of a queue", <Age of={totals?.oldestQueueTime} />],

@@ -46,6 +46,7 @@ type AllCommandsRow struct {
 }
 
 // AllCommands lists the commands of the submitters with these names, or of all, as Commands does.
+// It walks the newest commands, so it suits callers of many submitters.
 func (q *Queries) AllCommands(ctx context.Context, arg AllCommandsParams) ([]AllCommandsRow, error) {
 	rows, err := q.db.Query(ctx, allCommands,
 		arg.Before,
@@ -210,6 +211,78 @@ func (q *Queries) Commands(ctx context.Context, arg CommandsParams) ([]CommandsR
 	var items []CommandsRow
 	for rows.Next() {
 		var i CommandsRow
+		if err := rows.Scan(
+			&i.CommandID,
+			&i.Kind,
+			&i.TxID,
+			&i.Action,
+			&i.Expect,
+			&i.Reason,
+			&i.Operator,
+			&i.Caller,
+			&i.CreatedAt,
+			&i.AppliedAt,
+			&i.Result,
+			&i.Submitter,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const commandsOf = `-- name: CommandsOf :many
+SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller,
+       k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result, s.name AS submitter
+  FROM submitter s
+ CROSS JOIN LATERAL (
+       SELECT c.command_id, c.kind, c.tx_id, c.action, c.expect, c.reason, c.operator, c.caller,
+              c.created_at, c.applied_at, c.result
+         FROM submitter_command c
+        WHERE c.submitter_id = s.submitter_id AND c.command_id < $1::BIGINT
+        ORDER BY c.command_id DESC
+        LIMIT $2::INT) k
+ WHERE s.name = ANY($3::TEXT[])
+ ORDER BY k.command_id DESC
+ LIMIT $2::INT
+`
+
+type CommandsOfParams struct {
+	Before  int64
+	MaxRows int32
+	Names   []string
+}
+
+type CommandsOfRow struct {
+	CommandID int64
+	Kind      string
+	TxID      *uuid.UUID
+	Action    string
+	Expect    int64
+	Reason    string
+	Operator  string
+	Caller    string
+	CreatedAt time.Time
+	AppliedAt *time.Time
+	Result    string
+	Submitter string
+}
+
+// CommandsOf lists the commands of the submitters with these names, as Commands does. It reads no
+// command of another submitter.
+func (q *Queries) CommandsOf(ctx context.Context, arg CommandsOfParams) ([]CommandsOfRow, error) {
+	rows, err := q.db.Query(ctx, commandsOf, arg.Before, arg.MaxRows, arg.Names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CommandsOfRow
+	for rows.Next() {
+		var i CommandsOfRow
 		if err := rows.Scan(
 			&i.CommandID,
 			&i.Kind,

@@ -313,6 +313,7 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
          ORDER BY k.command_id DESC
          LIMIT 1) AS chain_nonce,
        (p.applied_at IS NOT NULL)::BOOLEAN AS pause_known,
+       coalesce(p.command_id, 0)::BIGINT AS pause_id,
        coalesce(p.action, '')::TEXT AS pause_action,
        coalesce(p.reason, '')::TEXT AS pause_reason,
        coalesce(p.operator, '')::TEXT AS pause_operator,
@@ -343,7 +344,7 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
   LEFT JOIN LATERAL (
-       SELECT k.action, k.reason, k.operator, k.applied_at
+       SELECT k.command_id, k.action, k.reason, k.operator, k.applied_at
          FROM (SELECT c.command_id, c.kind, c.action, c.reason, c.operator, c.applied_at, c.result,
                       max(c.applied_at) FILTER (WHERE c.kind = 'RESUME' AND c.result = 'APPLIED')
                                         OVER () AS resumed_at
@@ -398,6 +399,7 @@ type SubmittersRow struct {
 	Protections     *int64
 	ChainNonce      *int64
 	PauseKnown      bool
+	PauseID         int64
 	PauseAction     string
 	PauseReason     string
 	PauseOperator   string
@@ -453,6 +455,7 @@ func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]Submi
 			&i.Protections,
 			&i.ChainNonce,
 			&i.PauseKnown,
+			&i.PauseID,
 			&i.PauseAction,
 			&i.PauseReason,
 			&i.PauseOperator,
@@ -474,7 +477,8 @@ func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]Submi
 
 const submittersOf = `-- name: SubmittersOf :many
 SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status,
-       s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
+       s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
+       0::BIGINT AS pause_id
   FROM submitter s WHERE s.name = ANY($1::TEXT[])
 `
 
@@ -491,9 +495,11 @@ type SubmittersOfRow struct {
 	CreatedAt   time.Time
 	OnFailure   string
 	MaxFee      string
+	PauseID     int64
 }
 
-// SubmittersOf lists the registered submitters with these names.
+// SubmittersOf lists the registered submitters with these names, as OwnedSubmitter but without
+// their pauses.
 func (q *Queries) SubmittersOf(ctx context.Context, names []string) ([]SubmittersOfRow, error) {
 	rows, err := q.db.Query(ctx, submittersOf, names)
 	if err != nil {
@@ -516,6 +522,7 @@ func (q *Queries) SubmittersOf(ctx context.Context, names []string) ([]Submitter
 			&i.CreatedAt,
 			&i.OnFailure,
 			&i.MaxFee,
+			&i.PauseID,
 		); err != nil {
 			return nil, err
 		}

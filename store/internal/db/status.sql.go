@@ -127,7 +127,15 @@ SELECT count(*)::BIGINT                                                 AS submi
        count(*) FILTER (WHERE n.protect_reason IS NOT NULL)::BIGINT     AS protected,
        count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT              AS paused,
        count(*) FILTER (WHERE q.unfunded OR f.unfunded)::BIGINT         AS unfunded,
-       coalesce(sum(q.queued), 0)::BIGINT                               AS queued,
+       (SELECT count(*)
+          FROM (SELECT 1 FROM submitter o
+                 CROSS JOIN LATERAL (
+                       SELECT 1 FROM managed_tx t
+                        WHERE t.submitter_id = o.submitter_id AND t.nonce IS NULL
+                          AND t.terminal_at IS NULL
+                        LIMIT $1::BIGINT) t
+                 WHERE $2::BOOLEAN OR o.name = ANY($3::TEXT[])
+                 LIMIT $1::BIGINT) c)::BIGINT                 AS queued,
        coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
        coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
        (count(q.oldest) > 0)::BOOLEAN                                   AS any_queued,
@@ -137,10 +145,7 @@ SELECT count(*)::BIGINT                                                 AS submi
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
  CROSS JOIN LATERAL (
-       SELECT (SELECT count(*) FROM managed_tx t
-                WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL
-                  AND t.terminal_at IS NULL) AS queued,
-              min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
+       SELECT min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
          FROM (SELECT t.created_at, t.sub_state FROM managed_tx t
                 WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
                 ORDER BY t.queue_seq LIMIT 8) h) q
@@ -150,12 +155,13 @@ SELECT count(*)::BIGINT                                                 AS submi
          FROM managed_tx t
         WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
           AND t.terminal_at IS NULL) f
- WHERE $1::BOOLEAN OR s.name = ANY($2::TEXT[])
+ WHERE $2::BOOLEAN OR s.name = ANY($3::TEXT[])
 `
 
 type TotalsParams struct {
-	AnyName bool
-	Names   []string
+	MostQueued int64
+	AnyName    bool
+	Names      []string
 }
 
 type TotalsRow struct {
@@ -172,9 +178,10 @@ type TotalsRow struct {
 	CountedAt  time.Time
 }
 
-// Totals counts over the submitters with these names, or all.
+// Totals counts over the submitters with these names, or all. Queued transactions are counted up to
+// @most_queued in all: a queue may hold millions.
 func (q *Queries) Totals(ctx context.Context, arg TotalsParams) (TotalsRow, error) {
-	row := q.db.QueryRow(ctx, totals, arg.AnyName, arg.Names)
+	row := q.db.QueryRow(ctx, totals, arg.MostQueued, arg.AnyName, arg.Names)
 	var i TotalsRow
 	err := row.Scan(
 		&i.Submitters,

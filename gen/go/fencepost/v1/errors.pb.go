@@ -112,6 +112,9 @@ const (
 	// or ask for another policy. A transaction that was accepted before is still returned for its
 	// request_id.
 	ErrorReason_ERROR_REASON_POLICY_DENIED ErrorReason = 50
+	// ABORTED: the pause named by the request is not in force: another one began. Read the submitter
+	// again, and decide again if necessary.
+	ErrorReason_ERROR_REASON_PAUSE_CHANGED ErrorReason = 60
 )
 
 // Enum value maps for ErrorReason.
@@ -143,6 +146,7 @@ var (
 		23: "ERROR_REASON_CALLER_LIMITED",
 		40: "ERROR_REASON_SINK_NOT_FOUND",
 		50: "ERROR_REASON_POLICY_DENIED",
+		60: "ERROR_REASON_PAUSE_CHANGED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -171,6 +175,7 @@ var (
 		"ERROR_REASON_CALLER_LIMITED":         23,
 		"ERROR_REASON_SINK_NOT_FOUND":         40,
 		"ERROR_REASON_POLICY_DENIED":          50,
+		"ERROR_REASON_PAUSE_CHANGED":          60,
 	}
 )
 
@@ -205,7 +210,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xf2\x06\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\x92\a\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -233,7 +238,8 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x1bERROR_REASON_UNKNOWN_METHOD\x10\x16\x12\x1f\n" +
 	"\x1bERROR_REASON_CALLER_LIMITED\x10\x17\x12\x1f\n" +
 	"\x1bERROR_REASON_SINK_NOT_FOUND\x10(\x12\x1e\n" +
-	"\x1aERROR_REASON_POLICY_DENIED\x102BT\n" +
+	"\x1aERROR_REASON_POLICY_DENIED\x102\x12\x1e\n" +
+	"\x1aERROR_REASON_PAUSE_CHANGED\x10<BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

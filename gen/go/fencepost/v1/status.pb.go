@@ -214,7 +214,7 @@ type LedgerTotals struct {
 	Paused    int64 `protobuf:"varint,4,opt,name=paused,proto3" json:"paused,omitempty"`
 	// Submitters that cannot afford their next transaction or one in flight.
 	Unfunded int64 `protobuf:"varint,5,opt,name=unfunded,proto3" json:"unfunded,omitempty"`
-	// Transactions waiting for a nonce.
+	// Transactions waiting for a nonce, counted up to 100,000.
 	Queued int64 `protobuf:"varint,6,opt,name=queued,proto3" json:"queued,omitempty"`
 	// Transactions with a nonce that are not final, STUCK ones included.
 	InFlight int64 `protobuf:"varint,7,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
@@ -223,6 +223,8 @@ type LedgerTotals struct {
 	// Time of acceptance of the oldest transaction at the head of a queue; unset if all queues are
 	// empty.
 	OldestQueueTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=oldest_queue_time,json=oldestQueueTime,proto3" json:"oldest_queue_time,omitempty"`
+	// More are queued than were counted.
+	QueuedIsAtLeast bool `protobuf:"varint,10,opt,name=queued_is_at_least,json=queuedIsAtLeast,proto3" json:"queued_is_at_least,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -318,6 +320,13 @@ func (x *LedgerTotals) GetOldestQueueTime() *timestamppb.Timestamp {
 		return x.OldestQueueTime
 	}
 	return nil
+}
+
+func (x *LedgerTotals) GetQueuedIsAtLeast() bool {
+	if x != nil {
+		return x.QueuedIsAtLeast
+	}
+	return false
 }
 
 type ListNodesRequest struct {
@@ -920,7 +929,7 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\fCallerRights\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\bR\boperator\x12%\n" +
-	"\x0eall_submitters\x18\x03 \x01(\bR\rallSubmitters\"\xc9\x02\n" +
+	"\x0eall_submitters\x18\x03 \x01(\bR\rallSubmitters\"\xf6\x02\n" +
 	"\fLedgerTotals\x12\"\n" +
 	"\n" +
 	"submitters\x18\x01 \x01(\x03B\x020\x01R\n" +
@@ -932,7 +941,9 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\x06queued\x18\x06 \x01(\x03B\x020\x01R\x06queued\x12\x1f\n" +
 	"\tin_flight\x18\a \x01(\x03B\x020\x01R\binFlight\x12\x18\n" +
 	"\x05stuck\x18\b \x01(\x03B\x020\x01R\x05stuck\x12F\n" +
-	"\x11oldest_queue_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x0foldestQueueTime\"\x12\n" +
+	"\x11oldest_queue_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x0foldestQueueTime\x12+\n" +
+	"\x12queued_is_at_least\x18\n" +
+	" \x01(\bR\x0fqueuedIsAtLeast\"\x12\n" +
 	"\x10ListNodesRequest\"=\n" +
 	"\x11ListNodesResponse\x12(\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x12.fencepost.v1.NodeR\x05nodes\"\xf2\x01\n" +

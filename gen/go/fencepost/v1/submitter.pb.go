@@ -547,6 +547,8 @@ type Pause struct {
 	// "fencepost" for a pause by policy.
 	Operator string                 `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"`
 	Time     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
+	// Names the pause in ResumeSubmitter. A later pause has a higher number.
+	PauseId int64 `protobuf:"varint,5,opt,name=pause_id,json=pauseId,proto3" json:"pause_id,omitempty"`
 	// Paused by FAILURE_POLICY_PAUSE, not by an operator. Check the transaction named in reason
 	// before you resume.
 	OnFailure     bool `protobuf:"varint,4,opt,name=on_failure,json=onFailure,proto3" json:"on_failure,omitempty"`
@@ -603,6 +605,13 @@ func (x *Pause) GetTime() *timestamppb.Timestamp {
 		return x.Time
 	}
 	return nil
+}
+
+func (x *Pause) GetPauseId() int64 {
+	if x != nil {
+		return x.PauseId
+	}
+	return 0
 }
 
 func (x *Pause) GetOnFailure() bool {
@@ -1691,7 +1700,10 @@ type ResumeSubmitterRequest struct {
 	// Recorded with the command.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The person or system that requests it; recorded with the command.
-	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
+	Operator string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
+	// The pause that was reviewed, from Submitter.pause. If another one is in force: ABORTED
+	// (PAUSE_CHANGED). 0 ends any pause.
+	PauseId       int64 `protobuf:"varint,4,opt,name=pause_id,json=pauseId,proto3" json:"pause_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1745,6 +1757,13 @@ func (x *ResumeSubmitterRequest) GetOperator() string {
 		return x.Operator
 	}
 	return ""
+}
+
+func (x *ResumeSubmitterRequest) GetPauseId() int64 {
+	if x != nil {
+		return x.PauseId
+	}
+	return 0
 }
 
 type ResumeSubmitterResponse struct {
@@ -2435,11 +2454,12 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\rprotection_id\x18\x04 \x01(\x03B\x020\x01R\fprotectionId\x12(\n" +
 	"\vchain_nonce\x18\x05 \x01(\x04B\x020\x01H\x00R\n" +
 	"chainNonce\x88\x01\x01B\x0e\n" +
-	"\f_chain_nonce\"\x8a\x01\n" +
+	"\f_chain_nonce\"\xa9\x01\n" +
 	"\x05Pause\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1d\n" +
+	"\bpause_id\x18\x05 \x01(\x03B\x020\x01R\apauseId\x12\x1d\n" +
 	"\n" +
 	"on_failure\x18\x04 \x01(\bR\tonFailure\"\xf3\x02\n" +
 	"\aWaiting\x12\x13\n" +
@@ -2556,12 +2576,13 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"O\n" +
 	"\x16PauseSubmitterResponse\x125\n" +
-	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\x8a\x01\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xb0\x01\n" +
 	"\x16ResumeSubmitterRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12 \n" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
-	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"P\n" +
+	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\x12$\n" +
+	"\bpause_id\x18\x04 \x01(\x03B\t\xbaH\x04\"\x02(\x000\x01R\apauseId\"P\n" +
 	"\x17ResumeSubmitterResponse\x125\n" +
 	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xdd\x01\n" +
 	"\x17ProtectSubmitterRequest\x12(\n" +

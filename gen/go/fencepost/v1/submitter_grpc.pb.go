@@ -51,7 +51,8 @@ type SubmitterServiceClient interface {
 	// outcome; queued ones wait. CreateTx returns FAILED_PRECONDITION (SUBMITTER_PAUSED) until
 	// ResumeSubmitter. Returns once the owner has applied it. Idempotent.
 	PauseSubmitter(ctx context.Context, in *PauseSubmitterRequest, opts ...grpc.CallOption) (*PauseSubmitterResponse, error)
-	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent. With pause_id
+	// it ends no other pause than the one that was reviewed.
 	ResumeSubmitter(ctx context.Context, in *ResumeSubmitterRequest, opts ...grpc.CallOption) (*ResumeSubmitterResponse, error)
 	// ProtectSubmitter protects a submitter by an operator's decision: no nonce is taken, nothing new
 	// is signed, and no request is accepted until ExitProtect. In-flight transactions are tracked to
@@ -210,7 +211,8 @@ type SubmitterServiceServer interface {
 	// outcome; queued ones wait. CreateTx returns FAILED_PRECONDITION (SUBMITTER_PAUSED) until
 	// ResumeSubmitter. Returns once the owner has applied it. Idempotent.
 	PauseSubmitter(context.Context, *PauseSubmitterRequest) (*PauseSubmitterResponse, error)
-	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent. With pause_id
+	// it ends no other pause than the one that was reviewed.
 	ResumeSubmitter(context.Context, *ResumeSubmitterRequest) (*ResumeSubmitterResponse, error)
 	// ProtectSubmitter protects a submitter by an operator's decision: no nonce is taken, nothing new
 	// is signed, and no request is accepted until ExitProtect. In-flight transactions are tracked to

@@ -255,6 +255,15 @@ public enum ErrorReason
    * <code>ERROR_REASON_POLICY_DENIED = 50;</code>
    */
   ERROR_REASON_POLICY_DENIED(50),
+  /**
+   * <pre>
+   * ABORTED: the pause named by the request is not in force: another one began. Read the submitter
+   * again, and decide again if necessary.
+   * </pre>
+   *
+   * <code>ERROR_REASON_PAUSE_CHANGED = 60;</code>
+   */
+  ERROR_REASON_PAUSE_CHANGED(60),
   UNRECOGNIZED(-1),
   ;
 
@@ -506,6 +515,15 @@ public enum ErrorReason
    * <code>ERROR_REASON_POLICY_DENIED = 50;</code>
    */
   public static final int ERROR_REASON_POLICY_DENIED_VALUE = 50;
+  /**
+   * <pre>
+   * ABORTED: the pause named by the request is not in force: another one began. Read the submitter
+   * again, and decide again if necessary.
+   * </pre>
+   *
+   * <code>ERROR_REASON_PAUSE_CHANGED = 60;</code>
+   */
+  public static final int ERROR_REASON_PAUSE_CHANGED_VALUE = 60;
 
 
   public final int getNumber() {
@@ -558,6 +576,7 @@ public enum ErrorReason
       case 23: return ERROR_REASON_CALLER_LIMITED;
       case 40: return ERROR_REASON_SINK_NOT_FOUND;
       case 50: return ERROR_REASON_POLICY_DENIED;
+      case 60: return ERROR_REASON_PAUSE_CHANGED;
       default: return null;
     }
   }

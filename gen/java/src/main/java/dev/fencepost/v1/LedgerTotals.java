@@ -120,7 +120,7 @@ private static final long serialVersionUID = 0L;
   private long queued_ = 0L;
   /**
    * <pre>
-   * Transactions waiting for a nonce.
+   * Transactions waiting for a nonce, counted up to 100,000.
    * </pre>
    *
    * <code>int64 queued = 6 [json_name = "queued", jstype = JS_STRING];</code>
@@ -202,6 +202,21 @@ private static final long serialVersionUID = 0L;
     return oldestQueueTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : oldestQueueTime_;
   }
 
+  public static final int QUEUED_IS_AT_LEAST_FIELD_NUMBER = 10;
+  private boolean queuedIsAtLeast_ = false;
+  /**
+   * <pre>
+   * More are queued than were counted.
+   * </pre>
+   *
+   * <code>bool queued_is_at_least = 10 [json_name = "queuedIsAtLeast"];</code>
+   * @return The queuedIsAtLeast.
+   */
+  @java.lang.Override
+  public boolean getQueuedIsAtLeast() {
+    return queuedIsAtLeast_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -243,6 +258,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(9, getOldestQueueTime());
     }
+    if (queuedIsAtLeast_ != false) {
+      output.writeBool(10, queuedIsAtLeast_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -282,6 +300,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(9, getOldestQueueTime());
+    }
+    if (queuedIsAtLeast_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(10, queuedIsAtLeast_);
     }
     return size;
   }
@@ -328,6 +350,8 @@ private static final long serialVersionUID = 0L;
       if (!getOldestQueueTime()
           .equals(other.getOldestQueueTime())) return false;
     }
+    if (getQueuedIsAtLeast()
+        != other.getQueuedIsAtLeast()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -367,6 +391,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + OLDEST_QUEUE_TIME_FIELD_NUMBER;
       hash = (53 * hash) + getOldestQueueTime().hashCode();
     }
+    hash = (37 * hash) + QUEUED_IS_AT_LEAST_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getQueuedIsAtLeast());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -521,6 +548,7 @@ private static final long serialVersionUID = 0L;
         oldestQueueTimeBuilder_.dispose();
         oldestQueueTimeBuilder_ = null;
       }
+      queuedIsAtLeast_ = false;
       return this;
     }
 
@@ -585,6 +613,9 @@ private static final long serialVersionUID = 0L;
             : oldestQueueTimeBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
+        result.queuedIsAtLeast_ = queuedIsAtLeast_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -626,6 +657,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasOldestQueueTime()) {
         mergeOldestQueueTime(other.getOldestQueueTime());
+      }
+      if (other.getQueuedIsAtLeast() != false) {
+        setQueuedIsAtLeast(other.getQueuedIsAtLeast());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -698,6 +732,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000100;
               break;
             } // case 74
+            case 80: {
+              queuedIsAtLeast_ = input.readBool();
+              bitField0_ |= 0x00000200;
+              break;
+            } // case 80
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -902,7 +941,7 @@ private static final long serialVersionUID = 0L;
     private long queued_ ;
     /**
      * <pre>
-     * Transactions waiting for a nonce.
+     * Transactions waiting for a nonce, counted up to 100,000.
      * </pre>
      *
      * <code>int64 queued = 6 [json_name = "queued", jstype = JS_STRING];</code>
@@ -914,7 +953,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Transactions waiting for a nonce.
+     * Transactions waiting for a nonce, counted up to 100,000.
      * </pre>
      *
      * <code>int64 queued = 6 [json_name = "queued", jstype = JS_STRING];</code>
@@ -930,7 +969,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Transactions waiting for a nonce.
+     * Transactions waiting for a nonce, counted up to 100,000.
      * </pre>
      *
      * <code>int64 queued = 6 [json_name = "queued", jstype = JS_STRING];</code>
@@ -1193,6 +1232,50 @@ private static final long serialVersionUID = 0L;
         oldestQueueTime_ = null;
       }
       return oldestQueueTimeBuilder_;
+    }
+
+    private boolean queuedIsAtLeast_ ;
+    /**
+     * <pre>
+     * More are queued than were counted.
+     * </pre>
+     *
+     * <code>bool queued_is_at_least = 10 [json_name = "queuedIsAtLeast"];</code>
+     * @return The queuedIsAtLeast.
+     */
+    @java.lang.Override
+    public boolean getQueuedIsAtLeast() {
+      return queuedIsAtLeast_;
+    }
+    /**
+     * <pre>
+     * More are queued than were counted.
+     * </pre>
+     *
+     * <code>bool queued_is_at_least = 10 [json_name = "queuedIsAtLeast"];</code>
+     * @param value The queuedIsAtLeast to set.
+     * @return This builder for chaining.
+     */
+    public Builder setQueuedIsAtLeast(boolean value) {
+
+      queuedIsAtLeast_ = value;
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * More are queued than were counted.
+     * </pre>
+     *
+     * <code>bool queued_is_at_least = 10 [json_name = "queuedIsAtLeast"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearQueuedIsAtLeast() {
+      bitField0_ = (bitField0_ & ~0x00000200);
+      queuedIsAtLeast_ = false;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.LedgerTotals)

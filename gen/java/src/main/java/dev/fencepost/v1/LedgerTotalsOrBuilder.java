@@ -50,7 +50,7 @@ public interface LedgerTotalsOrBuilder extends
 
   /**
    * <pre>
-   * Transactions waiting for a nonce.
+   * Transactions waiting for a nonce, counted up to 100,000.
    * </pre>
    *
    * <code>int64 queued = 6 [json_name = "queued", jstype = JS_STRING];</code>
@@ -107,4 +107,14 @@ public interface LedgerTotalsOrBuilder extends
    * <code>.google.protobuf.Timestamp oldest_queue_time = 9 [json_name = "oldestQueueTime"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getOldestQueueTimeOrBuilder();
+
+  /**
+   * <pre>
+   * More are queued than were counted.
+   * </pre>
+   *
+   * <code>bool queued_is_at_least = 10 [json_name = "queuedIsAtLeast"];</code>
+   * @return The queuedIsAtLeast.
+   */
+  boolean getQueuedIsAtLeast();
 }

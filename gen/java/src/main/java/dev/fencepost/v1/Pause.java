@@ -175,6 +175,21 @@ private static final long serialVersionUID = 0L;
     return time_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : time_;
   }
 
+  public static final int PAUSE_ID_FIELD_NUMBER = 5;
+  private long pauseId_ = 0L;
+  /**
+   * <pre>
+   * Names the pause in ResumeSubmitter. A later pause has a higher number.
+   * </pre>
+   *
+   * <code>int64 pause_id = 5 [json_name = "pauseId", jstype = JS_STRING];</code>
+   * @return The pauseId.
+   */
+  @java.lang.Override
+  public long getPauseId() {
+    return pauseId_;
+  }
+
   public static final int ON_FAILURE_FIELD_NUMBER = 4;
   private boolean onFailure_ = false;
   /**
@@ -217,6 +232,9 @@ private static final long serialVersionUID = 0L;
     if (onFailure_ != false) {
       output.writeBool(4, onFailure_);
     }
+    if (pauseId_ != 0L) {
+      output.writeInt64(5, pauseId_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -234,6 +252,10 @@ private static final long serialVersionUID = 0L;
     if (onFailure_ != false) {
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(4, onFailure_);
+    }
+    if (pauseId_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeInt64Size(5, pauseId_);
     }
     return size;
   }
@@ -268,6 +290,8 @@ private static final long serialVersionUID = 0L;
       if (!getTime()
           .equals(other.getTime())) return false;
     }
+    if (getPauseId()
+        != other.getPauseId()) return false;
     if (getOnFailure()
         != other.getOnFailure()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
@@ -289,6 +313,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + TIME_FIELD_NUMBER;
       hash = (53 * hash) + getTime().hashCode();
     }
+    hash = (37 * hash) + PAUSE_ID_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getPauseId());
     hash = (37 * hash) + ON_FAILURE_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getOnFailure());
@@ -440,6 +467,7 @@ private static final long serialVersionUID = 0L;
         timeBuilder_.dispose();
         timeBuilder_ = null;
       }
+      pauseId_ = 0L;
       onFailure_ = false;
       return this;
     }
@@ -488,6 +516,9 @@ private static final long serialVersionUID = 0L;
         to_bitField0_ |= 0x00000001;
       }
       if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.pauseId_ = pauseId_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
         result.onFailure_ = onFailure_;
       }
       result.bitField0_ |= to_bitField0_;
@@ -517,6 +548,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasTime()) {
         mergeTime(other.getTime());
+      }
+      if (other.getPauseId() != 0L) {
+        setPauseId(other.getPauseId());
       }
       if (other.getOnFailure() != false) {
         setOnFailure(other.getOnFailure());
@@ -564,9 +598,14 @@ private static final long serialVersionUID = 0L;
             } // case 26
             case 32: {
               onFailure_ = input.readBool();
-              bitField0_ |= 0x00000008;
+              bitField0_ |= 0x00000010;
               break;
             } // case 32
+            case 40: {
+              pauseId_ = input.readInt64();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 40
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -887,6 +926,50 @@ private static final long serialVersionUID = 0L;
       return timeBuilder_;
     }
 
+    private long pauseId_ ;
+    /**
+     * <pre>
+     * Names the pause in ResumeSubmitter. A later pause has a higher number.
+     * </pre>
+     *
+     * <code>int64 pause_id = 5 [json_name = "pauseId", jstype = JS_STRING];</code>
+     * @return The pauseId.
+     */
+    @java.lang.Override
+    public long getPauseId() {
+      return pauseId_;
+    }
+    /**
+     * <pre>
+     * Names the pause in ResumeSubmitter. A later pause has a higher number.
+     * </pre>
+     *
+     * <code>int64 pause_id = 5 [json_name = "pauseId", jstype = JS_STRING];</code>
+     * @param value The pauseId to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPauseId(long value) {
+
+      pauseId_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Names the pause in ResumeSubmitter. A later pause has a higher number.
+     * </pre>
+     *
+     * <code>int64 pause_id = 5 [json_name = "pauseId", jstype = JS_STRING];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPauseId() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      pauseId_ = 0L;
+      onChanged();
+      return this;
+    }
+
     private boolean onFailure_ ;
     /**
      * <pre>
@@ -914,7 +997,7 @@ private static final long serialVersionUID = 0L;
     public Builder setOnFailure(boolean value) {
 
       onFailure_ = value;
-      bitField0_ |= 0x00000008;
+      bitField0_ |= 0x00000010;
       onChanged();
       return this;
     }
@@ -928,7 +1011,7 @@ private static final long serialVersionUID = 0L;
      * @return This builder for chaining.
      */
     public Builder clearOnFailure() {
-      bitField0_ = (bitField0_ & ~0x00000008);
+      bitField0_ = (bitField0_ & ~0x00000010);
       onFailure_ = false;
       onChanged();
       return this;

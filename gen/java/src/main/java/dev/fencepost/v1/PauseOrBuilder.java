@@ -67,6 +67,16 @@ public interface PauseOrBuilder extends
 
   /**
    * <pre>
+   * Names the pause in ResumeSubmitter. A later pause has a higher number.
+   * </pre>
+   *
+   * <code>int64 pause_id = 5 [json_name = "pauseId", jstype = JS_STRING];</code>
+   * @return The pauseId.
+   */
+  long getPauseId();
+
+  /**
+   * <pre>
    * Paused by FAILURE_POLICY_PAUSE, not by an operator. Check the transaction named in reason
    * before you resume.
    * </pre>

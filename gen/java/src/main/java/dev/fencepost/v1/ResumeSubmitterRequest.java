@@ -184,6 +184,22 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int PAUSE_ID_FIELD_NUMBER = 4;
+  private long pauseId_ = 0L;
+  /**
+   * <pre>
+   * The pause that was reviewed, from Submitter.pause. If another one is in force: ABORTED
+   * (PAUSE_CHANGED). 0 ends any pause.
+   * </pre>
+   *
+   * <code>int64 pause_id = 4 [json_name = "pauseId", jstype = JS_STRING];</code>
+   * @return The pauseId.
+   */
+  @java.lang.Override
+  public long getPauseId() {
+    return pauseId_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -207,6 +223,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 3, operator_);
     }
+    if (pauseId_ != 0L) {
+      output.writeInt64(4, pauseId_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -219,6 +238,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(3, operator_);
+    }
+    if (pauseId_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeInt64Size(4, pauseId_);
     }
     return size;
   }
@@ -250,6 +273,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getReason())) return false;
     if (!getOperator()
         .equals(other.getOperator())) return false;
+    if (getPauseId()
+        != other.getPauseId()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -267,6 +292,9 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getReason().hashCode();
     hash = (37 * hash) + OPERATOR_FIELD_NUMBER;
     hash = (53 * hash) + getOperator().hashCode();
+    hash = (37 * hash) + PAUSE_ID_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getPauseId());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -401,6 +429,7 @@ private static final long serialVersionUID = 0L;
       submitter_ = "";
       reason_ = "";
       operator_ = "";
+      pauseId_ = 0L;
       return this;
     }
 
@@ -443,6 +472,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000004) != 0)) {
         result.operator_ = operator_;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.pauseId_ = pauseId_;
+      }
     }
 
     @java.lang.Override
@@ -471,6 +503,9 @@ private static final long serialVersionUID = 0L;
         operator_ = other.operator_;
         bitField0_ |= 0x00000004;
         onChanged();
+      }
+      if (other.getPauseId() != 0L) {
+        setPauseId(other.getPauseId());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -511,6 +546,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 26
+            case 32: {
+              pauseId_ = input.readInt64();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -780,6 +820,53 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       operator_ = value;
       bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+
+    private long pauseId_ ;
+    /**
+     * <pre>
+     * The pause that was reviewed, from Submitter.pause. If another one is in force: ABORTED
+     * (PAUSE_CHANGED). 0 ends any pause.
+     * </pre>
+     *
+     * <code>int64 pause_id = 4 [json_name = "pauseId", jstype = JS_STRING];</code>
+     * @return The pauseId.
+     */
+    @java.lang.Override
+    public long getPauseId() {
+      return pauseId_;
+    }
+    /**
+     * <pre>
+     * The pause that was reviewed, from Submitter.pause. If another one is in force: ABORTED
+     * (PAUSE_CHANGED). 0 ends any pause.
+     * </pre>
+     *
+     * <code>int64 pause_id = 4 [json_name = "pauseId", jstype = JS_STRING];</code>
+     * @param value The pauseId to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPauseId(long value) {
+
+      pauseId_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The pause that was reviewed, from Submitter.pause. If another one is in force: ABORTED
+     * (PAUSE_CHANGED). 0 ends any pause.
+     * </pre>
+     *
+     * <code>int64 pause_id = 4 [json_name = "pauseId", jstype = JS_STRING];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPauseId() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      pauseId_ = 0L;
       onChanged();
       return this;
     }

@@ -61,4 +61,15 @@ public interface ResumeSubmitterRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getOperatorBytes();
+
+  /**
+   * <pre>
+   * The pause that was reviewed, from Submitter.pause. If another one is in force: ABORTED
+   * (PAUSE_CHANGED). 0 ends any pause.
+   * </pre>
+   *
+   * <code>int64 pause_id = 4 [json_name = "pauseId", jstype = JS_STRING];</code>
+   * @return The pauseId.
+   */
+  long getPauseId();
 }

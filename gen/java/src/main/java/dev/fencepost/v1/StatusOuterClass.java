@@ -116,7 +116,7 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
       "google.protobuf.TimestampR\004time\"e\n\014Calle" +
       "rRights\022\022\n\004name\030\001 \001(\tR\004name\022\032\n\010operator\030" +
       "\002 \001(\010R\010operator\022%\n\016all_submitters\030\003 \001(\010R" +
-      "\rallSubmitters\"\311\002\n\014LedgerTotals\022\"\n\nsubmi" +
+      "\rallSubmitters\"\366\002\n\014LedgerTotals\022\"\n\nsubmi" +
       "tters\030\001 \001(\003B\0020\001R\nsubmitters\022\030\n\005owned\030\002 \001" +
       "(\003B\0020\001R\005owned\022 \n\tprotected\030\003 \001(\003B\0020\001R\tpr" +
       "otected\022\032\n\006paused\030\004 \001(\003B\0020\001R\006paused\022\036\n\010u" +
@@ -124,45 +124,46 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
       "\001(\003B\0020\001R\006queued\022\037\n\tin_flight\030\007 \001(\003B\0020\001R\010" +
       "inFlight\022\030\n\005stuck\030\010 \001(\003B\0020\001R\005stuck\022F\n\021ol" +
       "dest_queue_time\030\t \001(\0132\032.google.protobuf." +
-      "TimestampR\017oldestQueueTime\"\022\n\020ListNodesR" +
-      "equest\"=\n\021ListNodesResponse\022(\n\005nodes\030\001 \003" +
-      "(\0132\022.fencepost.v1.NodeR\005nodes\"\362\001\n\004Node\022\027" +
-      "\n\007node_id\030\001 \001(\tR\006nodeId\022\037\n\tchain_ids\030\002 \003" +
-      "(\004B\0020\001R\010chainIds\022\034\n\taccepting\030\003 \001(\010R\tacc" +
-      "epting\0229\n\nstart_time\030\004 \001(\0132\032.google.prot" +
-      "obuf.TimestampR\tstartTime\022;\n\013expire_time" +
-      "\030\005 \001(\0132\032.google.protobuf.TimestampR\nexpi" +
-      "reTime\022\032\n\006leases\030\006 \001(\003B\0020\001R\006leases\"\023\n\021Li" +
-      "stChainsRequest\"Z\n\022ListChainsResponse\022\027\n" +
-      "\007node_id\030\001 \001(\tR\006nodeId\022+\n\006chains\030\002 \003(\0132\023" +
-      ".fencepost.v1.ChainR\006chains\"u\n\005Chain\022\022\n\004" +
-      "name\030\001 \001(\tR\004name\022\035\n\010chain_id\030\002 \001(\004B\0020\001R\007" +
-      "chainId\0229\n\tendpoints\030\003 \003(\0132\033.fencepost.v" +
-      "1.ChainEndpointR\tendpoints\"\222\002\n\rChainEndp" +
-      "oint\022\022\n\004name\030\001 \001(\tR\004name\022\030\n\007healthy\030\002 \001(" +
-      "\010R\007healthy\022#\n\routcome_class\030\003 \001(\tR\014outco" +
-      "meClass\022\026\n\006reason\030\004 \001(\tR\006reason\022:\n\013retry" +
-      "_delay\030\005 \001(\0132\031.google.protobuf.DurationR" +
-      "\nretryDelay\022\026\n\004head\030\006 \001(\004B\0020\001R\004head\022\037\n\013b" +
-      "atch_limit\030\007 \001(\005R\nbatchLimit\022!\n\014batch_re" +
-      "ason\030\010 \001(\tR\013batchReason\"5\n\023ListBalancesR" +
-      "equest\022\036\n\nsubmitters\030\001 \003(\tR\nsubmitters\"I" +
-      "\n\024ListBalancesResponse\0221\n\010balances\030\001 \003(\013" +
-      "2\025.fencepost.v1.BalanceR\010balances\"Y\n\007Bal" +
-      "ance\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\030\n\007ba" +
-      "lance\030\002 \001(\tR\007balance\022\026\n\006reason\030\003 \001(\tR\006re" +
-      "ason2\323\002\n\rStatusService\022L\n\tGetStatus\022\036.fe" +
-      "ncepost.v1.GetStatusRequest\032\037.fencepost." +
-      "v1.GetStatusResponse\022L\n\tListNodes\022\036.fenc" +
-      "epost.v1.ListNodesRequest\032\037.fencepost.v1" +
-      ".ListNodesResponse\022O\n\nListChains\022\037.fence" +
-      "post.v1.ListChainsRequest\032 .fencepost.v1" +
-      ".ListChainsResponse\022U\n\014ListBalances\022!.fe" +
-      "ncepost.v1.ListBalancesRequest\032\".fencepo" +
-      "st.v1.ListBalancesResponseBf\n\020dev.fencep" +
-      "ost.v1B\020StatusOuterClassP\001Z>github.com/f" +
-      "encepost/fencepost/gen/go/fencepost/v1;f" +
-      "encepostv1b\006proto3"
+      "TimestampR\017oldestQueueTime\022+\n\022queued_is_" +
+      "at_least\030\n \001(\010R\017queuedIsAtLeast\"\022\n\020ListN" +
+      "odesRequest\"=\n\021ListNodesResponse\022(\n\005node" +
+      "s\030\001 \003(\0132\022.fencepost.v1.NodeR\005nodes\"\362\001\n\004N" +
+      "ode\022\027\n\007node_id\030\001 \001(\tR\006nodeId\022\037\n\tchain_id" +
+      "s\030\002 \003(\004B\0020\001R\010chainIds\022\034\n\taccepting\030\003 \001(\010" +
+      "R\taccepting\0229\n\nstart_time\030\004 \001(\0132\032.google" +
+      ".protobuf.TimestampR\tstartTime\022;\n\013expire" +
+      "_time\030\005 \001(\0132\032.google.protobuf.TimestampR" +
+      "\nexpireTime\022\032\n\006leases\030\006 \001(\003B\0020\001R\006leases\"" +
+      "\023\n\021ListChainsRequest\"Z\n\022ListChainsRespon" +
+      "se\022\027\n\007node_id\030\001 \001(\tR\006nodeId\022+\n\006chains\030\002 " +
+      "\003(\0132\023.fencepost.v1.ChainR\006chains\"u\n\005Chai" +
+      "n\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\010chain_id\030\002 \001(\004B" +
+      "\0020\001R\007chainId\0229\n\tendpoints\030\003 \003(\0132\033.fencep" +
+      "ost.v1.ChainEndpointR\tendpoints\"\222\002\n\rChai" +
+      "nEndpoint\022\022\n\004name\030\001 \001(\tR\004name\022\030\n\007healthy" +
+      "\030\002 \001(\010R\007healthy\022#\n\routcome_class\030\003 \001(\tR\014" +
+      "outcomeClass\022\026\n\006reason\030\004 \001(\tR\006reason\022:\n\013" +
+      "retry_delay\030\005 \001(\0132\031.google.protobuf.Dura" +
+      "tionR\nretryDelay\022\026\n\004head\030\006 \001(\004B\0020\001R\004head" +
+      "\022\037\n\013batch_limit\030\007 \001(\005R\nbatchLimit\022!\n\014bat" +
+      "ch_reason\030\010 \001(\tR\013batchReason\"5\n\023ListBala" +
+      "ncesRequest\022\036\n\nsubmitters\030\001 \003(\tR\nsubmitt" +
+      "ers\"I\n\024ListBalancesResponse\0221\n\010balances\030" +
+      "\001 \003(\0132\025.fencepost.v1.BalanceR\010balances\"Y" +
+      "\n\007Balance\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022" +
+      "\030\n\007balance\030\002 \001(\tR\007balance\022\026\n\006reason\030\003 \001(" +
+      "\tR\006reason2\323\002\n\rStatusService\022L\n\tGetStatus" +
+      "\022\036.fencepost.v1.GetStatusRequest\032\037.fence" +
+      "post.v1.GetStatusResponse\022L\n\tListNodes\022\036" +
+      ".fencepost.v1.ListNodesRequest\032\037.fencepo" +
+      "st.v1.ListNodesResponse\022O\n\nListChains\022\037." +
+      "fencepost.v1.ListChainsRequest\032 .fencepo" +
+      "st.v1.ListChainsResponse\022U\n\014ListBalances" +
+      "\022!.fencepost.v1.ListBalancesRequest\032\".fe" +
+      "ncepost.v1.ListBalancesResponseBf\n\020dev.f" +
+      "encepost.v1B\020StatusOuterClassP\001Z>github." +
+      "com/fencepost/fencepost/gen/go/fencepost" +
+      "/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -193,7 +194,7 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_LedgerTotals_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_LedgerTotals_descriptor,
-        new java.lang.String[] { "Submitters", "Owned", "Protected", "Paused", "Unfunded", "Queued", "InFlight", "Stuck", "OldestQueueTime", });
+        new java.lang.String[] { "Submitters", "Owned", "Protected", "Paused", "Unfunded", "Queued", "InFlight", "Stuck", "OldestQueueTime", "QueuedIsAtLeast", });
     internal_static_fencepost_v1_ListNodesRequest_descriptor =
       getDescriptor().getMessageType(4);
     internal_static_fencepost_v1_ListNodesRequest_fieldAccessorTable = new

@@ -183,175 +183,177 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "\tR\010evidence\022.\n\004time\030\003 \001(\0132\032.google.proto" +
       "buf.TimestampR\004time\022\'\n\rprotection_id\030\004 \001" +
       "(\003B\0020\001R\014protectionId\022(\n\013chain_nonce\030\005 \001(" +
-      "\004B\0020\001H\000R\nchainNonce\210\001\001B\016\n\014_chain_nonce\"\212" +
+      "\004B\0020\001H\000R\nchainNonce\210\001\001B\016\n\014_chain_nonce\"\251" +
       "\001\n\005Pause\022\026\n\006reason\030\001 \001(\tR\006reason\022\032\n\010oper" +
       "ator\030\002 \001(\tR\010operator\022.\n\004time\030\003 \001(\0132\032.goo" +
-      "gle.protobuf.TimestampR\004time\022\035\n\non_failu" +
-      "re\030\004 \001(\010R\tonFailure\"\363\002\n\007Waiting\022\023\n\005tx_id" +
-      "\030\001 \001(\tR\004txId\022\035\n\nrequest_id\030\002 \001(\tR\treques" +
-      "tId\022+\n\005state\030\003 \001(\0162\025.fencepost.v1.TxStat" +
-      "eR\005state\022\035\n\005nonce\030\004 \001(\004B\0020\001H\000R\005nonce\210\001\001\022" +
-      "\026\n\006reason\030\005 \001(\tR\006reason\022\030\n\007message\030\006 \001(\t" +
-      "R\007message\022;\n\013create_time\030\007 \001(\0132\032.google." +
-      "protobuf.TimestampR\ncreateTime\022\032\n\010restor" +
-      "ed\030\010 \001(\010R\010restored\022\034\n\007version\030\024 \001(\004B\0020\001R" +
-      "\007version\0225\n\tsub_state\030\025 \001(\0162\030.fencepost." +
-      "v1.TxSubStateR\010subStateB\010\n\006_nonce\"\257\001\n\010No" +
-      "nceGap\022#\n\013first_nonce\030\001 \001(\004B\0020\001R\nfirstNo" +
-      "nce\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022\023" +
-      "\n\005tx_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006rea" +
-      "son\022.\n\004time\030\005 \001(\0132\032.google.protobuf.Time" +
-      "stampR\004time\"\255\010\n\tSubmitter\022\022\n\004name\030\001 \001(\tR" +
-      "\004name\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022\035\n\010" +
-      "chain_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\004" +
-      " \001(\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n" +
-      "\004mode\030\006 \001(\0162\033.fencepost.v1.SubmitterMode" +
-      "R\004mode\0225\n\006status\030\007 \001(\0162\035.fencepost.v1.Su" +
-      "bmitterStatusR\006status\022\035\n\nstart_from\030\010 \001(" +
-      "\tR\tstartFrom\022-\n\005lease\030\t \001(\0132\027.fencepost." +
-      "v1.LeaseInfoR\005lease\022&\n\nnext_nonce\030\n \001(\004B" +
-      "\0020\001H\000R\tnextNonce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004B" +
-      "\0020\001H\001R\tinitNonce\210\001\001\0228\n\nprotection\030\014 \001(\0132" +
-      "\030.fencepost.v1.ProtectionR\nprotection\022\032\n" +
-      "\006queued\030\r \001(\003B\0020\001R\006queued\022\037\n\tin_flight\030\016" +
-      " \001(\003B\0020\001R\010inFlight\022;\n\013create_time\030\017 \001(\0132" +
-      "\032.google.protobuf.TimestampR\ncreateTime\022" +
-      "1\n\010blocking\030\020 \001(\0132\025.fencepost.v1.Waiting" +
-      "R\010blocking\0224\n\nqueue_head\030\021 \001(\0132\025.fencepo" +
-      "st.v1.WaitingR\tqueueHead\022*\n\004gaps\030\022 \003(\0132\026" +
-      ".fencepost.v1.NonceGapR\004gaps\022:\n\non_failu" +
-      "re\030\023 \001(\0162\033.fencepost.v1.FailurePolicyR\to" +
-      "nFailure\022\027\n\007max_fee\030\024 \001(\tR\006maxFee\022)\n\005pau" +
-      "se\030\025 \001(\0132\023.fencepost.v1.PauseR\005pause\022+\n\022" +
-      "queued_is_at_least\030\026 \001(\010R\017queuedIsAtLeas" +
-      "t\022\"\n\rmax_in_flight\030\027 \001(\005R\013maxInFlight\022\032\n" +
-      "\010unfunded\030( \001(\010R\010unfunded\022B\n\017queue_head_" +
-      "time\030) \001(\0132\032.google.protobuf.TimestampR\r" +
-      "queueHeadTimeB\r\n\013_next_nonceB\r\n\013_init_no" +
-      "nce\"\363\001\n\030RegisterSubmitterRequest\022\022\n\004name" +
-      "\030\001 \001(\tR\004name\022\035\n\010chain_id\030\002 \001(\004B\0020\001R\007chai" +
-      "nId\022\030\n\007address\030\003 \001(\tR\007address\022\026\n\006signer\030" +
-      "\004 \001(\tR\006signer\022/\n\004mode\030\005 \001(\0162\033.fencepost." +
-      "v1.SubmitterModeR\004mode\022\035\n\nstart_from\030\006 \001" +
-      "(\tR\tstartFrom\022\"\n\rmax_in_flight\030\007 \001(\005R\013ma" +
-      "xInFlight\"\321\002\n\026UpdateSubmitterRequest\022\034\n\t" +
-      "submitter\030\001 \001(\tR\tsubmitter\022:\n\non_failure" +
-      "\030\002 \001(\0162\033.fencepost.v1.FailurePolicyR\tonF" +
-      "ailure\022\027\n\007max_fee\030\003 \001(\tR\006maxFee\022;\n\013updat" +
-      "e_mask\030\004 \001(\0132\032.google.protobuf.FieldMask" +
-      "R\nupdateMask\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010" +
-      "operator\030\006 \001(\tR\010operator\022/\n\004mode\030\007 \001(\0162\033" +
-      ".fencepost.v1.SubmitterModeR\004mode\022\"\n\rmax" +
-      "_in_flight\030\010 \001(\005R\013maxInFlight\"P\n\027UpdateS" +
-      "ubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fe" +
-      "ncepost.v1.SubmitterR\tsubmitter\"l\n\031Regis" +
-      "terSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132" +
-      "\027.fencepost.v1.SubmitterR\tsubmitter\022\030\n\007c" +
-      "reated\030\002 \001(\010R\007created\"3\n\023GetSubmitterReq" +
-      "uest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\"M\n\024Ge" +
-      "tSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027." +
-      "fencepost.v1.SubmitterR\tsubmitter\"\225\001\n\025Li" +
-      "stSubmittersRequest\022\033\n\tpage_size\030\001 \001(\005R\010" +
-      "pageSize\022\035\n\npage_token\030\002 \001(\tR\tpageToken\022" +
-      "@\n\nconditions\030\003 \003(\0162 .fencepost.v1.Submi" +
-      "tterConditionR\nconditions\"y\n\026ListSubmitt" +
-      "ersResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fencep" +
-      "ost.v1.SubmitterR\nsubmitters\022&\n\017next_pag" +
-      "e_token\030\002 \001(\tR\rnextPageToken\"i\n\025PauseSub" +
-      "mitterRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmit" +
-      "ter\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operator\030" +
-      "\003 \001(\tR\010operator\"O\n\026PauseSubmitterRespons" +
-      "e\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Subm" +
-      "itterR\tsubmitter\"j\n\026ResumeSubmitterReque" +
-      "st\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\026\n\006reas" +
-      "on\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010oper" +
-      "ator\"P\n\027ResumeSubmitterResponse\0225\n\tsubmi" +
-      "tter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsub" +
-      "mitter\"k\n\027ProtectSubmitterRequest\022\034\n\tsub" +
-      "mitter\030\001 \001(\tR\tsubmitter\022\026\n\006reason\030\002 \001(\tR" +
-      "\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"Q\n\030P" +
-      "rotectSubmitterResponse\0225\n\tsubmitter\030\001 \001" +
-      "(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"\315" +
-      "\001\n\022ExitProtectRequest\022\034\n\tsubmitter\030\001 \001(\t" +
-      "R\tsubmitter\022\'\n\rprotection_id\030\002 \001(\003B\0020\001R\014" +
-      "protectionId\022<\n\010decision\030\003 \001(\0162 .fencepo" +
-      "st.v1.ProtectionDecisionR\010decision\022\026\n\006re" +
-      "ason\030\004 \001(\tR\006reason\022\032\n\010operator\030\005 \001(\tR\010op" +
-      "erator\"L\n\023ExitProtectResponse\0225\n\tsubmitt" +
-      "er\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmi" +
-      "tter\"\302\001\n\023ResolveStuckRequest\022\023\n\005tx_id\030\001 " +
-      "\001(\tR\004txId\0227\n\010decision\030\002 \001(\0162\033.fencepost." +
-      "v1.StuckDecisionR\010decision\022\026\n\006reason\030\003 \001" +
-      "(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010operator\022)" +
-      "\n\016expect_version\030\024 \001(\004B\0020\001R\rexpectVersio" +
-      "n\"8\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020." +
-      "fencepost.v1.TxR\002tx\"\244\003\n\007Command\022!\n\ncomma" +
-      "nd_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\t" +
-      "R\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030" +
-      "\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010o" +
-      "perator\030\006 \001(\tR\010operator\022;\n\013create_time\030\007" +
-      " \001(\0132\032.google.protobuf.TimestampR\ncreate" +
-      "Time\0229\n\napply_time\030\010 \001(\0132\032.google.protob" +
-      "uf.TimestampR\tapplyTime\022\026\n\006result\030\t \001(\tR" +
-      "\006result\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014prot" +
-      "ectionId\022\026\n\006caller\030\013 \001(\tR\006caller\022\034\n\tsubm" +
-      "itter\030\014 \001(\tR\tsubmitter\022\022\n\004sink\030\r \001(\tR\004si" +
-      "nk\"o\n\023ListCommandsRequest\022\034\n\tsubmitter\030\001" +
-      " \001(\tR\tsubmitter\022\033\n\tpage_size\030\002 \001(\005R\010page" +
-      "Size\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"q\n\024L" +
-      "istCommandsResponse\0221\n\010commands\030\001 \003(\0132\025." +
-      "fencepost.v1.CommandR\010commands\022&\n\017next_p" +
-      "age_token\030\002 \001(\tR\rnextPageToken*h\n\rSubmit" +
-      "terMode\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022" +
-      "\031\n\025SUBMITTER_MODE_STRICT\020\001\022\034\n\030SUBMITTER_" +
-      "MODE_PIPELINED\020\002*m\n\017SubmitterStatus\022 \n\034S" +
-      "UBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITT" +
-      "ER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_P" +
-      "AUSED\020\002*\236\001\n\022SubmitterCondition\022#\n\037SUBMIT" +
-      "TER_CONDITION_UNSPECIFIED\020\000\022!\n\035SUBMITTER" +
-      "_CONDITION_PROTECTED\020\001\022\036\n\032SUBMITTER_COND" +
-      "ITION_PAUSED\020\002\022 \n\034SUBMITTER_CONDITION_UN" +
-      "FUNDED\020\003*f\n\rFailurePolicy\022\036\n\032FAILURE_POL" +
-      "ICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLICY_CONT" +
-      "INUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\335\001\n\022Pro" +
-      "tectionDecision\022#\n\037PROTECTION_DECISION_U" +
-      "NSPECIFIED\020\000\022\036\n\032PROTECTION_DECISION_RESU" +
-      "ME\020\001\022%\n!PROTECTION_DECISION_ALIGN_FORWAR" +
-      "D\020\002\0220\n,PROTECTION_DECISION_ALIGN_FORWARD" +
-      "_KEEP_QUEUE\020\003\022)\n%PROTECTION_DECISION_RES" +
-      "UME_KEEP_QUEUE\020\004*\371\001\n\rStuckDecision\022\036\n\032ST" +
-      "UCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECI" +
-      "SION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022" +
-      "\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK_DECIS" +
-      "ION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISION_RE" +
-      "QUEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISION_BUMP\020" +
-      "\006\022\031\n\025STUCK_DECISION_CANCEL\020\0072\256\007\n\020Submitt" +
-      "erService\022d\n\021RegisterSubmitter\022&.fencepo" +
-      "st.v1.RegisterSubmitterRequest\032\'.fencepo" +
-      "st.v1.RegisterSubmitterResponse\022U\n\014GetSu" +
-      "bmitter\022!.fencepost.v1.GetSubmitterReque" +
-      "st\032\".fencepost.v1.GetSubmitterResponse\022[" +
-      "\n\016ListSubmitters\022#.fencepost.v1.ListSubm" +
-      "ittersRequest\032$.fencepost.v1.ListSubmitt" +
-      "ersResponse\022^\n\017UpdateSubmitter\022$.fencepo" +
-      "st.v1.UpdateSubmitterRequest\032%.fencepost" +
-      ".v1.UpdateSubmitterResponse\022[\n\016PauseSubm" +
-      "itter\022#.fencepost.v1.PauseSubmitterReque" +
-      "st\032$.fencepost.v1.PauseSubmitterResponse" +
-      "\022^\n\017ResumeSubmitter\022$.fencepost.v1.Resum" +
-      "eSubmitterRequest\032%.fencepost.v1.ResumeS" +
-      "ubmitterResponse\022a\n\020ProtectSubmitter\022%.f" +
-      "encepost.v1.ProtectSubmitterRequest\032&.fe" +
-      "ncepost.v1.ProtectSubmitterResponse\022R\n\013E" +
-      "xitProtect\022 .fencepost.v1.ExitProtectReq" +
-      "uest\032!.fencepost.v1.ExitProtectResponse\022" +
-      "U\n\014ResolveStuck\022!.fencepost.v1.ResolveSt" +
-      "uckRequest\032\".fencepost.v1.ResolveStuckRe" +
-      "sponse\022U\n\014ListCommands\022!.fencepost.v1.Li" +
-      "stCommandsRequest\032\".fencepost.v1.ListCom" +
-      "mandsResponseBT\n\020dev.fencepost.v1P\001Z>git" +
-      "hub.com/fencepost/fencepost/gen/go/fence" +
-      "post/v1;fencepostv1b\006proto3"
+      "gle.protobuf.TimestampR\004time\022\035\n\010pause_id" +
+      "\030\005 \001(\003B\0020\001R\007pauseId\022\035\n\non_failure\030\004 \001(\010R" +
+      "\tonFailure\"\363\002\n\007Waiting\022\023\n\005tx_id\030\001 \001(\tR\004t" +
+      "xId\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022+\n\005st" +
+      "ate\030\003 \001(\0162\025.fencepost.v1.TxStateR\005state\022" +
+      "\035\n\005nonce\030\004 \001(\004B\0020\001H\000R\005nonce\210\001\001\022\026\n\006reason" +
+      "\030\005 \001(\tR\006reason\022\030\n\007message\030\006 \001(\tR\007message" +
+      "\022;\n\013create_time\030\007 \001(\0132\032.google.protobuf." +
+      "TimestampR\ncreateTime\022\032\n\010restored\030\010 \001(\010R" +
+      "\010restored\022\034\n\007version\030\024 \001(\004B\0020\001R\007version\022" +
+      "5\n\tsub_state\030\025 \001(\0162\030.fencepost.v1.TxSubS" +
+      "tateR\010subStateB\010\n\006_nonce\"\257\001\n\010NonceGap\022#\n" +
+      "\013first_nonce\030\001 \001(\004B\0020\001R\nfirstNonce\022!\n\nla" +
+      "st_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022\023\n\005tx_id\030\003" +
+      " \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006reason\022.\n\004ti" +
+      "me\030\005 \001(\0132\032.google.protobuf.TimestampR\004ti" +
+      "me\"\255\010\n\tSubmitter\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\n" +
+      "account_id\030\002 \001(\tR\taccountId\022\035\n\010chain_id\030" +
+      "\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\004 \001(\tR\007add" +
+      "ress\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n\004mode\030\006 \001" +
+      "(\0162\033.fencepost.v1.SubmitterModeR\004mode\0225\n" +
+      "\006status\030\007 \001(\0162\035.fencepost.v1.SubmitterSt" +
+      "atusR\006status\022\035\n\nstart_from\030\010 \001(\tR\tstartF" +
+      "rom\022-\n\005lease\030\t \001(\0132\027.fencepost.v1.LeaseI" +
+      "nfoR\005lease\022&\n\nnext_nonce\030\n \001(\004B\0020\001H\000R\tne" +
+      "xtNonce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004B\0020\001H\001R\tin" +
+      "itNonce\210\001\001\0228\n\nprotection\030\014 \001(\0132\030.fencepo" +
+      "st.v1.ProtectionR\nprotection\022\032\n\006queued\030\r" +
+      " \001(\003B\0020\001R\006queued\022\037\n\tin_flight\030\016 \001(\003B\0020\001R" +
+      "\010inFlight\022;\n\013create_time\030\017 \001(\0132\032.google." +
+      "protobuf.TimestampR\ncreateTime\0221\n\010blocki" +
+      "ng\030\020 \001(\0132\025.fencepost.v1.WaitingR\010blockin" +
+      "g\0224\n\nqueue_head\030\021 \001(\0132\025.fencepost.v1.Wai" +
+      "tingR\tqueueHead\022*\n\004gaps\030\022 \003(\0132\026.fencepos" +
+      "t.v1.NonceGapR\004gaps\022:\n\non_failure\030\023 \001(\0162" +
+      "\033.fencepost.v1.FailurePolicyR\tonFailure\022" +
+      "\027\n\007max_fee\030\024 \001(\tR\006maxFee\022)\n\005pause\030\025 \001(\0132" +
+      "\023.fencepost.v1.PauseR\005pause\022+\n\022queued_is" +
+      "_at_least\030\026 \001(\010R\017queuedIsAtLeast\022\"\n\rmax_" +
+      "in_flight\030\027 \001(\005R\013maxInFlight\022\032\n\010unfunded" +
+      "\030( \001(\010R\010unfunded\022B\n\017queue_head_time\030) \001(" +
+      "\0132\032.google.protobuf.TimestampR\rqueueHead" +
+      "TimeB\r\n\013_next_nonceB\r\n\013_init_nonce\"\363\001\n\030R" +
+      "egisterSubmitterRequest\022\022\n\004name\030\001 \001(\tR\004n" +
+      "ame\022\035\n\010chain_id\030\002 \001(\004B\0020\001R\007chainId\022\030\n\007ad" +
+      "dress\030\003 \001(\tR\007address\022\026\n\006signer\030\004 \001(\tR\006si" +
+      "gner\022/\n\004mode\030\005 \001(\0162\033.fencepost.v1.Submit" +
+      "terModeR\004mode\022\035\n\nstart_from\030\006 \001(\tR\tstart" +
+      "From\022\"\n\rmax_in_flight\030\007 \001(\005R\013maxInFlight" +
+      "\"\321\002\n\026UpdateSubmitterRequest\022\034\n\tsubmitter" +
+      "\030\001 \001(\tR\tsubmitter\022:\n\non_failure\030\002 \001(\0162\033." +
+      "fencepost.v1.FailurePolicyR\tonFailure\022\027\n" +
+      "\007max_fee\030\003 \001(\tR\006maxFee\022;\n\013update_mask\030\004 " +
+      "\001(\0132\032.google.protobuf.FieldMaskR\nupdateM" +
+      "ask\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010operator\030" +
+      "\006 \001(\tR\010operator\022/\n\004mode\030\007 \001(\0162\033.fencepos" +
+      "t.v1.SubmitterModeR\004mode\022\"\n\rmax_in_fligh" +
+      "t\030\010 \001(\005R\013maxInFlight\"P\n\027UpdateSubmitterR" +
+      "esponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v" +
+      "1.SubmitterR\tsubmitter\"l\n\031RegisterSubmit" +
+      "terResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepo" +
+      "st.v1.SubmitterR\tsubmitter\022\030\n\007created\030\002 " +
+      "\001(\010R\007created\"3\n\023GetSubmitterRequest\022\034\n\ts" +
+      "ubmitter\030\001 \001(\tR\tsubmitter\"M\n\024GetSubmitte" +
+      "rResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
+      ".v1.SubmitterR\tsubmitter\"\225\001\n\025ListSubmitt" +
+      "ersRequest\022\033\n\tpage_size\030\001 \001(\005R\010pageSize\022" +
+      "\035\n\npage_token\030\002 \001(\tR\tpageToken\022@\n\ncondit" +
+      "ions\030\003 \003(\0162 .fencepost.v1.SubmitterCondi" +
+      "tionR\nconditions\"y\n\026ListSubmittersRespon" +
+      "se\0227\n\nsubmitters\030\001 \003(\0132\027.fencepost.v1.Su" +
+      "bmitterR\nsubmitters\022&\n\017next_page_token\030\002" +
+      " \001(\tR\rnextPageToken\"i\n\025PauseSubmitterReq" +
+      "uest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\026\n\006re" +
+      "ason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010op" +
+      "erator\"O\n\026PauseSubmitterResponse\0225\n\tsubm" +
+      "itter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsu" +
+      "bmitter\"\211\001\n\026ResumeSubmitterRequest\022\034\n\tsu" +
+      "bmitter\030\001 \001(\tR\tsubmitter\022\026\n\006reason\030\002 \001(\t" +
+      "R\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\022\035\n\010" +
+      "pause_id\030\004 \001(\003B\0020\001R\007pauseId\"P\n\027ResumeSub" +
+      "mitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fenc" +
+      "epost.v1.SubmitterR\tsubmitter\"k\n\027Protect" +
+      "SubmitterRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsub" +
+      "mitter\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operat" +
+      "or\030\003 \001(\tR\010operator\"Q\n\030ProtectSubmitterRe" +
+      "sponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1" +
+      ".SubmitterR\tsubmitter\"\315\001\n\022ExitProtectReq" +
+      "uest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\'\n\rpr" +
+      "otection_id\030\002 \001(\003B\0020\001R\014protectionId\022<\n\010d" +
+      "ecision\030\003 \001(\0162 .fencepost.v1.ProtectionD" +
+      "ecisionR\010decision\022\026\n\006reason\030\004 \001(\tR\006reaso" +
+      "n\022\032\n\010operator\030\005 \001(\tR\010operator\"L\n\023ExitPro" +
+      "tectResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencep" +
+      "ost.v1.SubmitterR\tsubmitter\"\302\001\n\023ResolveS" +
+      "tuckRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\0227\n\010deci" +
+      "sion\030\002 \001(\0162\033.fencepost.v1.StuckDecisionR" +
+      "\010decision\022\026\n\006reason\030\003 \001(\tR\006reason\022\032\n\010ope" +
+      "rator\030\004 \001(\tR\010operator\022)\n\016expect_version\030" +
+      "\024 \001(\004B\0020\001R\rexpectVersion\"8\n\024ResolveStuck" +
+      "Response\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002" +
+      "tx\"\244\003\n\007Command\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\t" +
+      "commandId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006action\030" +
+      "\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006re" +
+      "ason\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010op" +
+      "erator\022;\n\013create_time\030\007 \001(\0132\032.google.pro" +
+      "tobuf.TimestampR\ncreateTime\0229\n\napply_tim" +
+      "e\030\010 \001(\0132\032.google.protobuf.TimestampR\tapp" +
+      "lyTime\022\026\n\006result\030\t \001(\tR\006result\022\'\n\rprotec" +
+      "tion_id\030\n \001(\003B\0020\001R\014protectionId\022\026\n\006calle" +
+      "r\030\013 \001(\tR\006caller\022\034\n\tsubmitter\030\014 \001(\tR\tsubm" +
+      "itter\022\022\n\004sink\030\r \001(\tR\004sink\"o\n\023ListCommand" +
+      "sRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\033" +
+      "\n\tpage_size\030\002 \001(\005R\010pageSize\022\035\n\npage_toke" +
+      "n\030\003 \001(\tR\tpageToken\"q\n\024ListCommandsRespon" +
+      "se\0221\n\010commands\030\001 \003(\0132\025.fencepost.v1.Comm" +
+      "andR\010commands\022&\n\017next_page_token\030\002 \001(\tR\r" +
+      "nextPageToken*h\n\rSubmitterMode\022\036\n\032SUBMIT" +
+      "TER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MODE" +
+      "_STRICT\020\001\022\034\n\030SUBMITTER_MODE_PIPELINED\020\002*" +
+      "m\n\017SubmitterStatus\022 \n\034SUBMITTER_STATUS_U" +
+      "NSPECIFIED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020" +
+      "\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*\236\001\n\022Submi" +
+      "tterCondition\022#\n\037SUBMITTER_CONDITION_UNS" +
+      "PECIFIED\020\000\022!\n\035SUBMITTER_CONDITION_PROTEC" +
+      "TED\020\001\022\036\n\032SUBMITTER_CONDITION_PAUSED\020\002\022 \n" +
+      "\034SUBMITTER_CONDITION_UNFUNDED\020\003*f\n\rFailu" +
+      "rePolicy\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000" +
+      "\022\033\n\027FAILURE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE" +
+      "_POLICY_PAUSE\020\002*\335\001\n\022ProtectionDecision\022#" +
+      "\n\037PROTECTION_DECISION_UNSPECIFIED\020\000\022\036\n\032P" +
+      "ROTECTION_DECISION_RESUME\020\001\022%\n!PROTECTIO" +
+      "N_DECISION_ALIGN_FORWARD\020\002\0220\n,PROTECTION" +
+      "_DECISION_ALIGN_FORWARD_KEEP_QUEUE\020\003\022)\n%" +
+      "PROTECTION_DECISION_RESUME_KEEP_QUEUE\020\004*" +
+      "\371\001\n\rStuckDecision\022\036\n\032STUCK_DECISION_UNSP" +
+      "ECIFIED\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026ST" +
+      "UCK_DECISION_REQUEUE\020\002\022\030\n\024STUCK_DECISION" +
+      "_RETRY\020\003\022 \n\034STUCK_DECISION_FAIL_UNPROVEN" +
+      "\020\004\022#\n\037STUCK_DECISION_REQUEUE_UNPROVEN\020\005\022" +
+      "\027\n\023STUCK_DECISION_BUMP\020\006\022\031\n\025STUCK_DECISI" +
+      "ON_CANCEL\020\0072\256\007\n\020SubmitterService\022d\n\021Regi" +
+      "sterSubmitter\022&.fencepost.v1.RegisterSub" +
+      "mitterRequest\032\'.fencepost.v1.RegisterSub" +
+      "mitterResponse\022U\n\014GetSubmitter\022!.fencepo" +
+      "st.v1.GetSubmitterRequest\032\".fencepost.v1" +
+      ".GetSubmitterResponse\022[\n\016ListSubmitters\022" +
+      "#.fencepost.v1.ListSubmittersRequest\032$.f" +
+      "encepost.v1.ListSubmittersResponse\022^\n\017Up" +
+      "dateSubmitter\022$.fencepost.v1.UpdateSubmi" +
+      "tterRequest\032%.fencepost.v1.UpdateSubmitt" +
+      "erResponse\022[\n\016PauseSubmitter\022#.fencepost" +
+      ".v1.PauseSubmitterRequest\032$.fencepost.v1" +
+      ".PauseSubmitterResponse\022^\n\017ResumeSubmitt" +
+      "er\022$.fencepost.v1.ResumeSubmitterRequest" +
+      "\032%.fencepost.v1.ResumeSubmitterResponse\022" +
+      "a\n\020ProtectSubmitter\022%.fencepost.v1.Prote" +
+      "ctSubmitterRequest\032&.fencepost.v1.Protec" +
+      "tSubmitterResponse\022R\n\013ExitProtect\022 .fenc" +
+      "epost.v1.ExitProtectRequest\032!.fencepost." +
+      "v1.ExitProtectResponse\022U\n\014ResolveStuck\022!" +
+      ".fencepost.v1.ResolveStuckRequest\032\".fenc" +
+      "epost.v1.ResolveStuckResponse\022U\n\014ListCom" +
+      "mands\022!.fencepost.v1.ListCommandsRequest" +
+      "\032\".fencepost.v1.ListCommandsResponseBT\n\020" +
+      "dev.fencepost.v1P\001Z>github.com/fencepost" +
+      "/fencepost/gen/go/fencepost/v1;fencepost" +
+      "v1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -377,7 +379,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Pause_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Pause_descriptor,
-        new java.lang.String[] { "Reason", "Operator", "Time", "OnFailure", });
+        new java.lang.String[] { "Reason", "Operator", "Time", "PauseId", "OnFailure", });
     internal_static_fencepost_v1_Waiting_descriptor =
       getDescriptor().getMessageType(3);
     internal_static_fencepost_v1_Waiting_fieldAccessorTable = new
@@ -461,7 +463,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_ResumeSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ResumeSubmitterRequest_descriptor,
-        new java.lang.String[] { "Submitter", "Reason", "Operator", });
+        new java.lang.String[] { "Submitter", "Reason", "Operator", "PauseId", });
     internal_static_fencepost_v1_ResumeSubmitterResponse_descriptor =
       getDescriptor().getMessageType(17);
     internal_static_fencepost_v1_ResumeSubmitterResponse_fieldAccessorTable = new

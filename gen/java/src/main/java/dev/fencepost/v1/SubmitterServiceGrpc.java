@@ -447,7 +447,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent. With pause_id
+     * it ends no other pause than the one that was reviewed.
      * </pre>
      */
     default void resumeSubmitter(dev.fencepost.v1.ResumeSubmitterRequest request,
@@ -609,7 +610,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent. With pause_id
+     * it ends no other pause than the one that was reviewed.
      * </pre>
      */
     public void resumeSubmitter(dev.fencepost.v1.ResumeSubmitterRequest request,
@@ -757,7 +759,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent. With pause_id
+     * it ends no other pause than the one that was reviewed.
      * </pre>
      */
     public dev.fencepost.v1.ResumeSubmitterResponse resumeSubmitter(dev.fencepost.v1.ResumeSubmitterRequest request) throws io.grpc.StatusException {
@@ -900,7 +903,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent. With pause_id
+     * it ends no other pause than the one that was reviewed.
      * </pre>
      */
     public dev.fencepost.v1.ResumeSubmitterResponse resumeSubmitter(dev.fencepost.v1.ResumeSubmitterRequest request) {
@@ -1048,7 +1052,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
+     * ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent. With pause_id
+     * it ends no other pause than the one that was reviewed.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ResumeSubmitterResponse> resumeSubmitter(
