@@ -47,7 +47,8 @@ func TestCommands_FewSubmitters_ReadsNoOther(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
-	rare, busy, other := k.submitter(s, "rare"), k.submitter(s, "busy"), k.submitter(s, "other")
+	rare, busy := k.submitter(s, "rare"), k.submitter(s, "busy")
+	other := k.submitter(s, "other")
 	fill := func(id txn.SubmitterID, n int) {
 		k.exec(`INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator)
 			SELECT $1, 'UPDATE', '', 0, '', '' FROM generate_series(1, $2)`, int32(id), n)
