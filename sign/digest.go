@@ -12,6 +12,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -32,6 +33,7 @@ type DigestHolder struct {
 	digester Digester
 	keys     *KeyList
 
+	fetches  singleflight.Group // of public keys, by identifier
 	mu       sync.Mutex
 	verified map[string]txn.Address // identifiers of keys whose public key was fetched
 }
@@ -108,14 +110,10 @@ func (h *DigestHolder) verify(ctx context.Context, account txn.Address, id strin
 	has, known := h.verified[id]
 	h.mu.Unlock()
 	if !known {
-		key, err := h.digester.PublicKey(ctx, id)
-		if err != nil {
+		var err error
+		if has, err = h.fetch(ctx, id); err != nil {
 			return err
 		}
-		has = crypto.PubkeyToAddress(*key)
-		h.mu.Lock()
-		h.verified[id] = has
-		h.mu.Unlock()
 	}
 	if has != account {
 		// Fetched again the next time: the key may be replaced under the same identifier.
@@ -125,6 +123,27 @@ func (h *DigestHolder) verify(ctx context.Context, account txn.Address, id strin
 		return fmt.Errorf("%w: it is the key of %s", ErrWrongKey, has.Hex())
 	}
 	return nil
+}
+
+// fetch fetches a public key, once for all concurrent signatures, which belong to one account.
+func (h *DigestHolder) fetch(ctx context.Context, id string) (has txn.Address, err error) {
+	fetched := h.fetches.DoChan(id, func() (any, error) {
+		key, err := h.digester.PublicKey(ctx, id)
+		if err != nil {
+			return txn.Address{}, err
+		}
+		has := crypto.PubkeyToAddress(*key)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.verified[id] = has
+		return has, nil
+	})
+	select {
+	case r := <-fetched:
+		return r.Val.(txn.Address), r.Err
+	case <-ctx.Done():
+		return txn.Address{}, context.Cause(ctx)
+	}
 }
 
 // compact returns the signature as 65 bytes, with S in the lower half (EIP-2) and the recovery
