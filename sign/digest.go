@@ -125,24 +125,35 @@ func (h *DigestHolder) verify(ctx context.Context, account txn.Address, id strin
 	return nil
 }
 
-// fetch fetches a public key, once for all concurrent signatures, which belong to one account.
-func (h *DigestHolder) fetch(ctx context.Context, id string) (has txn.Address, err error) {
-	fetched := h.fetches.DoChan(id, func() (any, error) {
-		key, err := h.digester.PublicKey(ctx, id)
-		if err != nil {
-			return txn.Address{}, err
+// fetched is the result of a request for a public key.
+type fetched struct {
+	has       txn.Address
+	err       error
+	abandoned bool // by the caller whose context it had
+}
+
+// fetch fetches a public key, once for all concurrent callers.
+func (h *DigestHolder) fetch(ctx context.Context, id string) (txn.Address, error) {
+	for {
+		shared := h.fetches.DoChan(id, func() (any, error) {
+			key, err := h.digester.PublicKey(ctx, id)
+			if err != nil {
+				return fetched{err: err, abandoned: ctx.Err() != nil}, nil
+			}
+			has := crypto.PubkeyToAddress(*key)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.verified[id] = has
+			return fetched{has: has}, nil
+		})
+		select {
+		case r := <-shared:
+			if f := r.Val.(fetched); !f.abandoned || ctx.Err() != nil {
+				return f.has, f.err
+			}
+		case <-ctx.Done():
+			return txn.Address{}, context.Cause(ctx)
 		}
-		has := crypto.PubkeyToAddress(*key)
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.verified[id] = has
-		return has, nil
-	})
-	select {
-	case r := <-fetched:
-		return r.Val.(txn.Address), r.Err
-	case <-ctx.Done():
-		return txn.Address{}, context.Cause(ctx)
 	}
 }
 

@@ -100,6 +100,37 @@ func TestDigestHolder_Range_PublicKeyFetchedOnce(t *testing.T) {
 	})
 }
 
+// TestDigestHolder_FetchAbandoned_OthersProceed: a caller that leaves does not fail those who wait
+// for the same public key.
+func TestDigestHolder_FetchAbandoned_OthersProceed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		key := testKey("one")
+		v := &vendor{keys: map[string]*ecdsa.PrivateKey{"first": key}}
+		book, _ := vendorBook(t, v, address(key).Hex()+" first")
+		leaving, leave := context.WithCancel(t.Context())
+		first := make(chan error)
+		go func() {
+			_, err := book.Sign(leaving, "it", request(address(key)))
+			first <- err
+		}()
+		synctest.Wait()
+		second := make(chan error)
+		go func() {
+			_, err := book.Sign(t.Context(), "it", request(address(key)))
+			second <- err
+		}()
+		synctest.Wait()
+		leave()
+		if err := <-first; !errors.Is(err, txn.ErrUnavailable) {
+			t.Errorf("the one who left: %v", err)
+		}
+		if err := <-second; err != nil {
+			t.Errorf("the other one: %v", err)
+		}
+	})
+}
+
 // TestDigestHolder_ListChanges_FollowsIt adds, rotates and removes keys while signatures are
 // requested. A key whose address differs from its entry is never used.
 func TestDigestHolder_ListChanges_FollowsIt(t *testing.T) {
