@@ -145,6 +145,7 @@ func wireTxTo(t *store.TxInfo, to string) *pb.Tx {
 		FinalTime:         wireTime(t.FinalAt),
 		EventsArchiveTime: wireTime(t.TrimmedAt), ArchiveTime: wireTime(t.ArchivedAt),
 		Terms: wireTerms(t.Terms), Confirmations: wireBlocks(t.Above), Labels: t.Labels,
+		Pool: t.Pool,
 	}
 }
 

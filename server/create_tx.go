@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -33,7 +34,7 @@ func (s *txService) CreateTx(ctx context.Context,
 func (s *txService) createError(ctx context.Context, r *pb.CreateTxRequest,
 	submitter txn.SubmitterID, err error) error {
 	if isKeyReused(err) {
-		return status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), err)
+		return aboutRequest(r.GetSubmitter(), r.GetPool(), r.GetRequestId(), err)
 	}
 	if errors.Is(err, store.ErrLate) {
 		return status.InvalidField("terms.not_after",
@@ -49,12 +50,28 @@ func (s *txService) createError(ctx context.Context, r *pb.CreateTxRequest,
 	var full *store.QueueFullError
 	if errors.As(err, &full) {
 		s.metrics.refuse(pb.ErrorReason_ERROR_REASON_QUEUE_FULL)
-		return status.AboutSubmitter(r.GetSubmitter(), status.QueueFull(full))
+		return aboutAccount(r.GetSubmitter(), r.GetPool(), status.QueueFull(full))
 	}
 	if isStopped(err) {
 		err = s.stopped(ctx, submitter, err)
 	}
-	return status.AboutSubmitter(r.GetSubmitter(), err)
+	return aboutAccount(r.GetSubmitter(), r.GetPool(), err)
+}
+
+// aboutAccount attaches the submitter or the pool of a request.
+func aboutAccount(submitter, pool string, err error) error {
+	if pool != "" {
+		return aboutPool(pool, err)
+	}
+	return status.AboutSubmitter(submitter, err)
+}
+
+// aboutRequest attaches the key of a request.
+func aboutRequest(submitter, pool, requestID string, err error) error {
+	if pool != "" {
+		return status.About(fmt.Sprintf("request_id %q of pool %q", requestID, pool), err)
+	}
+	return status.AboutRequest(submitter, requestID, err)
 }
 
 // stopped returns first with the protection or pause that caused it. It returns first unchanged if
@@ -108,12 +125,15 @@ func (s *txService) intent(ctx context.Context, r *pb.CreateTxRequest) (store.In
 	}
 	payload, found := payloadOfWire(r.GetPayload())
 	terms, more := terms(r.GetTerms())
-	if found = append(found, more...); len(found) > 0 {
+	found = append(append(found, more...), accountViolations(r)...)
+	if len(found) > 0 {
 		return store.Intent{}, status.Invalid(found...)
 	}
-	submitter, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
+	submitter, pool, err := s.resolver.account(ctx, "", r.GetSubmitter(), r.GetPool())
 	return store.Intent{
 		Submitter: submitter,
+		Pool:      pool,
+		StickyKey: r.GetStickyKey(),
 		RequestID: r.GetRequestId(),
 		Payload:   payload,
 		Terms:     terms,
@@ -122,6 +142,22 @@ func (s *txService) intent(ctx context.Context, r *pb.CreateTxRequest) (store.In
 
 		TraceParent: traceParent(ctx),
 	}, err
+}
+
+// accountViolations checks that a request names a submitter or a pool.
+func accountViolations(r *pb.CreateTxRequest) (found []status.Violation) {
+	switch {
+	case r.GetPool() == "" && r.GetSubmitter() == "":
+		found = append(found, status.Violation{Field: "submitter",
+			Message: "is missing; set it, or set pool"})
+	case r.GetPool() != "" && r.GetSubmitter() != "":
+		found = append(found, status.Violation{Field: "pool",
+			Message: "cannot be combined with submitter; set one of them"})
+	case r.GetPool() == "" && r.GetStickyKey() != "":
+		found = append(found, status.Violation{Field: "sticky_key",
+			Message: "applies only to a pool; set pool, or omit sticky_key"})
+	}
+	return found
 }
 
 func payloadOfWire(p *pb.Payload) (out txn.Payload, found []status.Violation) {

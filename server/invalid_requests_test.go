@@ -436,7 +436,7 @@ func watchRefusals(other string, alien, expired string) []refusal {
 	w := watchBad
 	return []refusal{
 		bad("no target", watchTx, &pb.WatchTxRequest{}, "target",
-			"set tx_id, submitter, all, request or txs"),
+			"set tx_id, submitter, all, request, txs or pool"),
 		bad("not a UUID", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: "1"}},
 			"tx_id", "valid UUID"),
 		noTx("unknown UUID", watchTx,

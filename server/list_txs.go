@@ -76,6 +76,11 @@ func (s *txService) filter(ctx context.Context,
 			return filter, nil, err
 		}
 	}
+	if r.GetPool() != "" {
+		if err = s.ofPool(ctx, r.GetPool(), &filter); err != nil {
+			return filter, nil, err
+		}
+	}
 	digest = txsDigest(filter, r)
 	last, err := parsePageToken(r.GetPageToken(), digest)
 	if err != nil {
@@ -88,6 +93,22 @@ func (s *txService) filter(ctx context.Context,
 	return filter, digest, nil
 }
 
+// ofPool narrows a filter to the transactions of a pool. A right to the pool is a right to them,
+// on every account.
+func (s *txService) ofPool(ctx context.Context, pool string, filter *store.TxFilter) error {
+	if _, err := s.resolver.pool(ctx, pool); err != nil {
+		return err
+	}
+	if filter.Submitter == 0 {
+		filter.Names = nil
+	}
+	if filter.Labels == nil {
+		filter.Labels = map[string]string{}
+	}
+	filter.Labels[store.PoolLabel] = pool
+	return nil
+}
+
 // txsDigest returns the digest of a filter. It is independent of how the filter is written: the
 // submitter by name or by account id, states and labels in any order.
 func txsDigest(filter store.TxFilter, r *pb.ListTxsRequest) []byte {
@@ -96,6 +117,7 @@ func txsDigest(filter store.TxFilter, r *pb.ListTxsRequest) []byte {
 		Labels:        slices.Compact(slices.Sorted(slices.Values(r.GetLabels()))),
 		CreatedFrom:   r.GetCreatedFrom(),
 		CreatedBefore: r.GetCreatedBefore(),
+		Pool:          r.GetPool(),
 	}
 	if filter.Submitter != 0 {
 		q.Submitter = fmt.Sprint(filter.Submitter)

@@ -63,12 +63,15 @@ func TestOpenAPI_Watch_Described(t *testing.T) {
 	}
 	h := newHarness(t)
 	h.register("alice")
+	_, _, err = h.store.CreatePool(h.ctx, "pay", chainID)
+	h.must(err)
 	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	samples := map[string]string{
 		"txId":        id,
 		"txIds":       id,
 		"submitter":   "alice",
+		"pool":        "pay",
 		"requestId":   "r1",
 		"untilFinal":  "true",
 		"heartbeat":   "5s",
@@ -85,7 +88,8 @@ func TestOpenAPI_Watch_Described(t *testing.T) {
 		}
 		watches++
 		fields, needed := d.names(operations.Get.Responses["200"].Schema), url.Values{}
-		at := strings.NewReplacer("{txId}", id, "{submitter}", "alice").Replace(path)
+		at := strings.NewReplacer("{txId}", id, "{submitter}", "alice",
+			"{pool}", "pay").Replace(path)
 		for _, p := range operations.Get.Parameters {
 			if p.In == "query" && p.Required {
 				needed.Set(p.Name, samples[p.Name])
@@ -118,7 +122,7 @@ func TestOpenAPI_Watch_Described(t *testing.T) {
 			t.Errorf("%s: the error that ends a stream is not described", path)
 		}
 	}
-	if watches != 6 {
-		t.Errorf("%d paths checked, want 6", watches)
+	if watches != 7 {
+		t.Errorf("%d paths checked, want 7", watches)
 	}
 }

@@ -34,14 +34,47 @@ func (r *resolver) lookup(ctx context.Context, field, text string) (txn.Submitte
 	return id, status.AboutSubmitter(text, err)
 }
 
+// pool returns a pool, if the caller has a right to it.
+func (r *resolver) pool(ctx context.Context, name string) (store.PoolRef, error) {
+	if err := r.authz.MayUsePool(ctx, name); err != nil {
+		return store.PoolRef{}, err
+	}
+	ref, err := r.store.LookupPool(ctx, name)
+	return ref, aboutPool(name, err)
+}
+
+// account returns the submitter or the pool of a request, of which one is named.
+func (r *resolver) account(ctx context.Context, prefix, submitter,
+	pool string) (id txn.SubmitterID, ref store.PoolRef, err error) {
+	if pool != "" {
+		ref, err = r.pool(ctx, pool)
+		return 0, ref, err
+	}
+	id, err = r.lookup(ctx, prefix+"submitter", submitter)
+	return id, ref, err
+}
+
 // txByRequest reads the transaction with the key that created it.
 func (r *resolver) txByRequest(ctx context.Context, key *pb.RequestKey) (store.TxInfo, error) {
-	submitter, err := r.lookup(ctx, "request.submitter", key.GetSubmitter())
+	found := accountViolations(
+		&pb.CreateTxRequest{Submitter: key.GetSubmitter(), Pool: key.GetPool()})
+	for i := range found {
+		found[i].Field = "request." + found[i].Field
+	}
+	if len(found) > 0 {
+		return store.TxInfo{}, status.Invalid(found...)
+	}
+	submitter, pool, err := r.account(ctx, "request.", key.GetSubmitter(), key.GetPool())
 	if err != nil {
 		return store.TxInfo{}, err
 	}
-	info, err := r.store.TxByRequest(ctx, submitter, key.GetRequestId())
-	return info, status.AboutRequest(key.GetSubmitter(), key.GetRequestId(), err)
+	var info store.TxInfo
+	if pool.ID != 0 {
+		info, err = r.store.TxByPoolRequest(ctx, pool.ID, key.GetRequestId())
+	} else {
+		info, err = r.store.TxByRequest(ctx, submitter, key.GetRequestId())
+	}
+	return info, aboutRequest(key.GetSubmitter(), key.GetPool(), key.GetRequestId(), err)
 }
 
 // txByID reads a transaction. A UUID that Fencepost did not create is unknown.

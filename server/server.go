@@ -86,6 +86,7 @@ type Server struct {
 	submitters  *submitterService
 	status      *statusService
 	sinks       *sinkService
+	pools       *poolService
 	limiter     *limit.Limiter
 	connections *limit.Connections
 	authn       *auth.Authenticator
@@ -329,6 +330,7 @@ func (s *Server) makeServices(o Options) {
 		balances: o.Balances, resolver: r,
 	}
 	s.sinks = &sinkService{store: s.store, log: s.log}
+	s.pools = &poolService{store: s.store, resolver: r, known: s.known, log: s.log}
 }
 
 // register adds the services. None is healthy before Serve.
@@ -337,6 +339,7 @@ func (s *Server) register(to *grpc.Server) {
 	pb.RegisterSubmitterServiceServer(to, s.submitters)
 	pb.RegisterStatusServiceServer(to, s.status)
 	pb.RegisterSinkServiceServer(to, s.sinks)
+	pb.RegisterPoolServiceServer(to, s.pools)
 	healthpb.RegisterHealthServer(to, s.health)
 	reflection.RegisterV1(to)
 	for _, name := range healthNames() {
@@ -395,6 +398,7 @@ func healthNames() []string {
 		pb.SubmitterService_ServiceDesc.ServiceName,
 		pb.StatusService_ServiceDesc.ServiceName,
 		pb.SinkService_ServiceDesc.ServiceName,
+		pb.PoolService_ServiceDesc.ServiceName,
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
-	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -24,20 +23,25 @@ func (s *txService) SimulateTx(ctx context.Context,
 	r *pb.SimulateTxRequest) (*pb.SimulateTxResponse, error) {
 	intent, err := s.intent(ctx, &pb.CreateTxRequest{
 		Submitter: r.GetSubmitter(), Payload: r.GetPayload(), Terms: r.GetTerms(),
+		Pool: r.GetPool(), StickyKey: r.GetStickyKey(),
 	})
+	if err == nil && intent.Pool.ID != 0 {
+		intent.Submitter, err = s.store.PoolAccount(ctx, intent.Pool, intent.StickyKey)
+		err = aboutPool(r.GetPool(), err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	info, err := s.store.Submitter(ctx, intent.Submitter)
 	if err != nil {
-		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
+		return nil, aboutAccount(r.GetSubmitter(), r.GetPool(), err)
 	}
 	denied, err := s.deniedBy(ctx, intent)
 	if err != nil {
-		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
+		return nil, aboutAccount(r.GetSubmitter(), r.GetPool(), err)
 	}
 	if err := s.simulations.Acquire(ctx, 1); err != nil {
-		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
+		return nil, aboutAccount(r.GetSubmitter(), r.GetPool(), err)
 	}
 	defer s.simulations.Release(1)
 	quote, outcome, err := s.simulate(ctx, info.Chain, txn.Draft{
@@ -49,10 +53,11 @@ func (s *txService) SimulateTx(ctx context.Context,
 		outcome = txn.Outcome{Class: txn.Unavailable, Detail: "this node is not configured for " +
 			"chain " + strconv.FormatUint(uint64(info.Chain), 10) + "; call another node"}
 	case err != nil:
-		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
+		return nil, aboutAccount(r.GetSubmitter(), r.GetPool(), err)
 	}
 	response := simulated(intent.Payload.Value, quote, outcome)
 	response.DeniedBy = string(denied)
+	response.Submitter = info.Name
 	return response, nil
 }
 

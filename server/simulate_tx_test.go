@@ -67,6 +67,7 @@ func TestSimulateTx(t *testing.T) {
 				return
 			}
 			h.must(err)
+			c.want.Submitter = "alice"
 			if !proto.Equal(response, c.want) {
 				t.Errorf("response %v, want %v", response, c.want)
 			}

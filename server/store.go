@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -62,6 +63,25 @@ type Store interface {
 	NodesWithLeases(ctx context.Context) ([]store.NodeLeases, error)
 
 	SinkStore
+	PoolStore
+}
+
+// PoolStore is the part of the ledger about pools.
+type PoolStore interface {
+	auth.Pools
+
+	CreatePool(ctx context.Context, name string,
+		chain txn.ChainID) (p store.Pool, created bool, err error)
+	SetPoolMember(ctx context.Context, pool store.PoolRef, submitter txn.SubmitterID,
+		status store.MemberStatus, ask store.Ask) error
+	LookupPool(ctx context.Context, name string) (store.PoolRef, error)
+	Pool(ctx context.Context, name string) (store.Pool, error)
+	// Pools returns the pools with these names; nil: all.
+	Pools(ctx context.Context, names []string, afterName string, limit int) ([]store.Pool, error)
+	// PoolAccount returns the account that a transaction would get now.
+	PoolAccount(ctx context.Context, pool store.PoolRef, stickyKey string) (txn.SubmitterID, error)
+	TxByPoolRequest(ctx context.Context, pool store.PoolID,
+		requestID string) (store.TxInfo, error)
 }
 
 // SinkStore is the part of the ledger about sinks that operators see and decide on.

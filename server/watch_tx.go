@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -32,6 +33,9 @@ func (s *txService) watchRequest(ctx context.Context, r *pb.WatchTxRequest,
 	target, err := s.watchTarget(ctx, r)
 	if err != nil {
 		return feed.Request{}, err
+	}
+	if r.GetPool() != "" || target.Txs != nil {
+		names = nil // the right to the pool, or to each transaction, is checked already
 	}
 	token, err := feed.ParseToken(r.GetResumeToken(), target)
 	if err != nil {
@@ -72,6 +76,14 @@ func (s *txService) watchTarget(ctx context.Context,
 		return t, err
 	case *pb.WatchTxRequest_Submitter:
 		t.Submitter, err = s.resolver.lookup(ctx, "submitter", target.Submitter)
+	case *pb.WatchTxRequest_Pool:
+		if _, err = s.resolver.pool(ctx, target.Pool); err == nil {
+			labels = maps.Clone(labels)
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[store.PoolLabel] = target.Pool
+		}
 	}
 	return t.WithLabels(labels), err
 }

@@ -26,13 +26,14 @@ const maxHeldCreates = 64 << 20
 const createsPerChange = 4
 
 // CreateTx queues a transaction, or finds the one that was queued under its request id; created
-// reports which. It shares a statement with the other transactions that are created on this node at
-// the moment.
+// reports which. An intent with a pool gets one of its accounts. It shares a statement with the
+// other transactions that are created on this node at the moment.
 //
 // Errors: ErrKeyReused when the request id belongs to another payload, ErrPaused and ErrProtected
-// when the submitter accepts no new transactions, ErrSubmitterNotFound, a QueueFullError, ErrBusy
-// when the node has too many pending creates, and ErrUnavailable. After the last three a call with
-// the same request id is safe, and finds the queued transaction.
+// when the submitter accepts no new transactions, ErrPoolEmpty and ErrPoolStopped when no account
+// of the pool does, ErrSubmitterNotFound, a QueueFullError, ErrBusy when the node has too many
+// pending creates, and ErrUnavailable. After the last three a call with the same request id is
+// safe, and finds the queued transaction.
 func (s *Store) CreateTx(ctx context.Context,
 	intent Intent) (info TxInfo, created bool, err error) {
 	result := s.CreateTxs(ctx, []Intent{intent})[0]
@@ -131,12 +132,22 @@ func (s *Store) begin(job *createJob) (err error) {
 	if !storable(job.intent.Payload.GasLimit) {
 		return fmt.Errorf("store: %s: its gas limit is beyond 2^63-1", job.intent.verb())
 	}
-	// the database adds its time
-	if job.id, err = txn.NewTxID(time.Unix(0, 0), job.intent.Submitter); err != nil {
-		return fmt.Errorf("store: %s: %w", job.intent.verb(), err)
+	if job.intent.Pool.ID == 0 {
+		if err = job.name(); err != nil {
+			return fmt.Errorf("store: %s: %w", job.intent.verb(), err)
+		}
 	}
 	job.hash = txn.RequestHash(job.intent.Payload, job.intent.Terms)
 	return nil
+}
+
+// name gives a job an id for its submitter; the database adds its time.
+func (j *createJob) name() (err error) {
+	if j.id != (txn.TxID{}) {
+		j.earlier = append(j.earlier, j.id)
+	}
+	j.id, err = txn.NewTxID(time.Unix(0, 0), j.intent.Submitter)
+	return err
 }
 
 // createCall is who waits for jobs, for all of them at once.
@@ -150,9 +161,12 @@ type createJob struct {
 	intent Intent
 	id     txn.TxID
 	hash   [32]byte
-	gauge  *gauge          // of its queue, where there are limits
-	full   *QueueFullError // why it has no slot; nil: it has one
-	beyond txn.Rule        // the quota that it exceeds; empty: none
+	gauge  *gauge            // of its queue, where there are limits
+	full   *QueueFullError   // why it has no slot; nil: it has one
+	beyond txn.Rule          // the quota that it exceeds; empty: none
+	tried  []txn.SubmitterID // accounts of its pool that did not take it
+
+	earlier []txn.TxID // ids with which it may have been inserted
 
 	info    *TxInfo // of the transaction that has its key; where its caller wants it
 	created bool
@@ -198,7 +212,7 @@ func (j *createJob) won(r db.InsertTxsRow, submitter string) {
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 			TraceParent: j.intent.TraceParent, Caller: j.intent.Caller,
 		},
-		SubmitterName: submitter, Labels: j.intent.Labels,
+		SubmitterName: submitter, Labels: j.intent.Labels, Pool: j.intent.Pool.Name,
 	}
 	j.created = true
 	j.end()
@@ -216,7 +230,7 @@ func (j *createJob) found(winner TxInfo) {
 	}
 	*j.info = winner
 	// its own statement had been carried out when the answer was lost
-	j.created = winner.ID.SameButTime(j.id)
+	j.created = winner.ID.SameButTime(j.id) || slices.ContainsFunc(j.earlier, winner.ID.SameButTime)
 	j.end()
 }
 
@@ -226,17 +240,30 @@ func (j *createJob) found(winner TxInfo) {
 func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*readLimit)
 	defer cancel()
-	// some were found before the rest was refused
-	group = slices.DeleteFunc(slices.Clone(group),
-		func(job *createJob) bool { return job.over.Load() })
-	if len(group) == 0 {
-		return nil
+	for {
+		// some were found before the rest was refused, or have tried another account of their pool
+		group = slices.DeleteFunc(slices.Clone(group),
+			func(job *createJob) bool { return job.over.Load() })
+		if len(group) == 0 {
+			return nil
+		}
+		if why := s.sendOnce(ctx, group); why != nil {
+			return why
+		}
 	}
+}
+
+// sendOnce ends all jobs of a group but those that need another account of their pool.
+func (s *Store) sendOnce(ctx context.Context, group []*createJob) *refusal {
 	group, why := s.findDenied(ctx, group)
 	if why != nil || len(group) == 0 {
 		return why
 	}
-	reserved, err := s.reserve(ctx, group)
+	group, err := s.choose(ctx, group)
+	var reserved []*createJob
+	if err == nil && len(group) > 0 {
+		reserved, err = s.reserve(ctx, group)
+	}
 	if err == nil && 0 < len(reserved) && len(reserved) < len(group) {
 		reserved, group, err = s.reserveNew(ctx, group, reserved)
 	}
@@ -245,6 +272,9 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	}
 	if err != nil {
 		failAll(group, describeError(err))
+		return nil
+	}
+	if len(group) == 0 {
 		return nil
 	}
 	why = s.insertCreates(ctx, group, reserved)
@@ -378,32 +408,62 @@ func (s *Store) findCreated(ctx context.Context, group []*createJob) *refusal {
 // the database it ends none.
 func (s *Store) findRepeats(ctx context.Context,
 	group []*createJob) (left []*createJob, err error) {
-	ids, requests := make([]int32, len(group)), make([]string, len(group))
-	for i, job := range group {
-		ids[i], requests[i] = int32(job.intent.Submitter), job.intent.RequestID
-	}
-	rows, err := s.read().TxsByRequest(ctx,
-		db.TxsByRequestParams{SubmitterIds: ids, RequestIds: requests})
+	winners, err := s.winners(ctx, group)
 	if err != nil {
 		return nil, err
 	}
-	winners := make(map[RequestKey]TxInfo, len(rows))
-	for _, r := range rows {
-		info, err := toInfo(db.TxByIDRow(r))
-		if err != nil {
-			failAll(group, err)
-			return nil, nil
-		}
-		winners[RequestKey{info.Submitter, info.RequestID}] = info
-	}
 	for _, job := range group {
-		if winner, ok := winners[job.intent.Key()]; ok {
+		if winner, ok := winners[job.intent.identity()]; ok {
 			job.found(winner)
 			continue
 		}
 		left = append(left, job)
 	}
 	return left, nil
+}
+
+// winners reads the transactions that have the keys of jobs.
+func (s *Store) winners(ctx context.Context, group []*createJob) (map[identity]TxInfo, error) {
+	var direct db.TxsByRequestParams
+	var pooled db.TxsByPoolRequestParams
+	for _, job := range group {
+		if pool := job.intent.Pool.ID; pool != 0 {
+			pooled.PoolIds = append(pooled.PoolIds, int32(pool))
+			pooled.RequestIds = append(pooled.RequestIds, job.intent.RequestID)
+			continue
+		}
+		direct.SubmitterIds = append(direct.SubmitterIds, int32(job.intent.Submitter))
+		direct.RequestIds = append(direct.RequestIds, job.intent.RequestID)
+	}
+	winners := make(map[identity]TxInfo, len(group))
+	if len(direct.RequestIds) > 0 {
+		rows, err := s.read().TxsByRequest(ctx, direct)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			info, err := toInfo(db.TxByIDRow(r))
+			if err != nil {
+				return nil, err
+			}
+			winners[identity{submitter: info.Submitter, requestID: info.RequestID}] = info
+		}
+	}
+	if len(pooled.RequestIds) > 0 {
+		rows, err := s.read().TxsByPoolRequest(ctx, pooled)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			info, err := toInfo(db.TxByIDRow(r))
+			if err != nil {
+				return nil, err
+			}
+			pool := PoolID(*r.ManagedTx.PoolID)
+			winners[identity{pool: pool, requestID: info.RequestID}] = info
+		}
+	}
+	return winners, nil
 }
 
 func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
@@ -423,12 +483,14 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 	for _, job := range group {
 		row, ok := rowOf[job.intent.Submitter]
 		switch {
-		case !ok:
-			job.fail(ErrSubmitterNotFound)
 		case job.denial() != "":
 			job.fail(&PolicyError{job.denial(), job.intent.Quota.Rate})
+		case !ok:
+			job.fail(ErrSubmitterNotFound)
 		case !job.intent.Terms.NotAfter.IsZero() && !job.intent.Terms.NotAfter.After(row.ReadAt):
 			job.fail(ErrLate)
+		case job.full == nil && job.intent.Pool.ID != 0:
+			s.move(job)
 		case row.ProtectReason != "":
 			job.fail(fmt.Errorf("%w (%s)", ErrProtected, row.ProtectReason))
 		case txn.SubmitterStatus(row.Status) == txn.Paused:
@@ -465,6 +527,7 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		DayValues:     make([]string, n),
 		DayGases:      make([]int64, n),
 		Rates:         make([]float64, n),
+		PoolIds:       make([]int32, n),
 	}
 	nothing := []byte{}
 	for i, job := range group {
@@ -489,7 +552,8 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 			p.NotAfterUs[i] = terms.NotAfter.UnixMicro()
 		}
 		p.CancelLates[i] = terms.CancelLate
-		p.LabelSets[i] = labelSet(job.intent.Labels)
+		p.LabelSets[i] = labelSet(job.intent.labels())
+		p.PoolIds[i] = int32(job.intent.Pool.ID)
 		p.Callers[i] = job.intent.Caller
 		p.TraceParents[i] = job.intent.TraceParent
 		addQuota(&p, i, &job.intent)

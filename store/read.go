@@ -107,11 +107,31 @@ func toInfo(row db.TxByIDRow) (TxInfo, error) {
 		return TxInfo{}, fmt.Errorf("store: read the labels of transaction %s: %w",
 			row.ManagedTx.TxID, err)
 	}
+	pool := labels[PoolLabel]
+	if delete(labels, PoolLabel); len(labels) == 0 {
+		labels = nil
+	}
 	return TxInfo{
 		Tx:            tx,
 		SubmitterName: row.SubmitterName,
+		Pool:          pool,
 		Labels:        labels,
 		Included:      txn.AttemptKind(row.ReceiptKind),
 		LastSubmit:    row.ManagedTx.LastSubmitAt,
 	}, nil
+}
+
+// TxByPoolRequest is TxByRequest for a transaction that was created with a pool.
+func (s *Store) TxByPoolRequest(ctx context.Context, pool PoolID,
+	requestID string) (TxInfo, error) {
+	verb := fmt.Sprintf("read transaction %q of pool %d", requestID, pool)
+	rows, err := s.read().TxsByPoolRequest(ctx,
+		db.TxsByPoolRequestParams{PoolIds: []int32{int32(pool)}, RequestIds: []string{requestID}})
+	if err != nil {
+		return TxInfo{}, s.failed(ctx, verb, err)
+	}
+	if len(rows) == 0 {
+		return TxInfo{}, fmt.Errorf("store: %s: %w", verb, ErrTxNotFound)
+	}
+	return toInfo(db.TxByIDRow(rows[0]))
 }

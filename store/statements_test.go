@@ -131,6 +131,8 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		"SavePoolRules":     {"INSERT INTO chain_pool_rules"},
 		"RegisterSubmitter": {"INSERT INTO submitter", "INSERT INTO submitter_lease"},
 		"SetStartFrom":      {"UPDATE submitter"},
+		"InsertPool":        {"INSERT INTO pool"},
+		"SetPoolMember":     {"INSERT INTO pool_member", "INSERT INTO submitter_command"},
 		"SetPolicies": {
 			"INSERT INTO submitter_command", "UPDATE submitter", "UPDATE submitter_lease",
 		},

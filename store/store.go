@@ -186,6 +186,7 @@ type Store struct {
 	wakes   *wakes
 	notices *notices
 	lookups lookups
+	pools   *pools
 	settled settledHead
 	same    sameServer
 
@@ -209,6 +210,7 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	if err := s.connect(); err != nil {
 		return nil, fmt.Errorf("store: open: %w", err)
 	}
+	s.pools = newPools()
 	s.notices, s.quota = newNotices(s), newQuota(cfg.MaxQueued, cfg.MaxQueuedTotal)
 	s.creates = newCombiner(
 		limits{

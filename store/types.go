@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -87,6 +88,12 @@ var (
 	ErrLate              = errors.New("the deadline has passed")
 	ErrTokenExpired      = errors.New("resume token is older than the events that are kept")
 	ErrTrimmed           = errors.New("events after the position were archived")
+	ErrPoolNotFound      = errors.New("pool not found")
+	ErrPoolExists        = errors.New("the pool exists on another chain")
+	ErrPoolChain         = errors.New("the submitter and the pool are on different chains")
+	ErrPoolMember        = errors.New("no member of the pool")
+	ErrPoolEmpty         = errors.New("the pool has no active member")
+	ErrPoolStopped       = errors.New("all members of the pool are paused or protected")
 	ErrBusy              = errors.New("too many pending database operations")
 	ErrUnavailable       = errors.New("database unavailable")
 	ErrAccessDenied      = errors.New(
@@ -97,7 +104,9 @@ var (
 
 // Intent is a transaction that a caller wants queued.
 type Intent struct {
-	Submitter txn.SubmitterID
+	Submitter txn.SubmitterID // zero for an intent with a pool: the ledger chooses
+	Pool      PoolRef
+	StickyKey string // the same account of the pool for the same key, while it accepts; no identity
 	RequestID string
 	Payload   txn.Payload
 	Terms     txn.Terms
@@ -123,7 +132,35 @@ type RequestKey struct {
 // Key returns the key of the transaction.
 func (i Intent) Key() RequestKey { return RequestKey{i.Submitter, i.RequestID} }
 
+// identity is the key of an intent in the ledger: with a pool that and not the submitter.
+type identity struct {
+	pool      PoolID
+	submitter txn.SubmitterID
+	requestID string
+}
+
+func (i Intent) identity() identity {
+	if i.Pool.ID != 0 {
+		return identity{pool: i.Pool.ID, requestID: i.RequestID}
+	}
+	return identity{submitter: i.Submitter, requestID: i.RequestID}
+}
+
+// labels are the labels of the intent with its pool.
+func (i Intent) labels() map[string]string {
+	if i.Pool.ID == 0 {
+		return i.Labels
+	}
+	all := make(map[string]string, len(i.Labels)+1)
+	maps.Copy(all, i.Labels)
+	all[PoolLabel] = i.Pool.Name
+	return all
+}
+
 func (i Intent) verb() string {
+	if i.Pool.ID != 0 {
+		return fmt.Sprintf("create transaction %q of pool %d", i.RequestID, i.Pool.ID)
+	}
 	return fmt.Sprintf("create transaction %q of submitter %d", i.RequestID, i.Submitter)
 }
 
@@ -132,6 +169,7 @@ func (i Intent) verb() string {
 type TxInfo struct {
 	txn.Tx
 	SubmitterName string
+	Pool          string // with which it was created; empty: with its submitter
 	Labels        map[string]string
 	Included      txn.AttemptKind // the form that its receipt is of; empty: it has none
 	LastSubmit    *time.Time      // time of the last broadcast; nil: none known
@@ -149,7 +187,7 @@ type EventInfo struct {
 	SubmitterName string
 	Included      txn.AttemptKind   // the form that its receipt is of; empty: it has none
 	Xid           string            // of the transaction that wrote it
-	Labels        map[string]string // of the transaction; in the feed only
+	Labels        map[string]string // of the transaction, with PoolLabel; in the feed only
 }
 
 // SubmitterInfo is a submitter with its owner, cursor and queue.

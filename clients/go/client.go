@@ -75,6 +75,8 @@ type Client struct {
 	Submitters pb.SubmitterServiceClient
 	// Sinks manages the delivery of events to other systems, for operators.
 	Sinks pb.SinkServiceClient
+	// Pools manages pools of accounts, for operators.
+	Pools pb.PoolServiceClient
 	// Status reports the state of the nodes and their chains.
 	Status pb.StatusServiceClient
 
@@ -132,6 +134,7 @@ func Connect(target string, o Options) (*Client, error) {
 	c.Txs = pb.NewTxServiceClient(conn)
 	c.Submitters = pb.NewSubmitterServiceClient(conn)
 	c.Sinks = pb.NewSinkServiceClient(conn)
+	c.Pools = pb.NewPoolServiceClient(conn)
 	c.Status = pb.NewStatusServiceClient(conn)
 	return c, nil
 }

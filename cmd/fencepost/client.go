@@ -143,6 +143,7 @@ type client struct {
 	txs     pb.TxServiceClient
 	subs    pb.SubmitterServiceClient
 	sinks   pb.SinkServiceClient
+	pools   pb.PoolServiceClient
 	status  pb.StatusServiceClient
 }
 
@@ -193,6 +194,7 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 		pb.NewTxServiceClient(conn),
 		pb.NewSubmitterServiceClient(conn),
 		pb.NewSinkServiceClient(conn),
+		pb.NewPoolServiceClient(conn),
 		pb.NewStatusServiceClient(conn),
 	}, nil
 }

@@ -49,6 +49,7 @@ func (p *program) audiences() []audience {
 			[]*cobra.Command{
 				p.statusCommand(),
 				p.submitterCommand(),
+				p.poolCommand(),
 				p.sinkCommand(),
 				p.auditCommand(),
 				p.archiveCommand(),

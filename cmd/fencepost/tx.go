@@ -28,21 +28,23 @@ func (p *program) txCommand() *cobra.Command {
 // createFlags are the request.
 type createFlags struct {
 	submitter, requestID, to, value, data string
-	gasLimit                              uint64
-	labels                                []string
-	watch, wait                           bool
-	fromFile                              string
+	poolFlags
+	gasLimit    uint64
+	labels      []string
+	watch, wait bool
+	fromFile    string
 	termsFlags
 }
 
 func (p *program) txCreateCommand(f *clientFlags) *cobra.Command {
 	var t createFlags
 	c := &cobra.Command{
-		Use:   "create --submitter NAME --to ADDRESS|--from-file FILE",
+		Use:   "create --submitter NAME|--pool NAME --to ADDRESS|--from-file FILE",
 		Short: "Queue a transaction, or all of a file",
 		Args:  arguments(),
 		Long: `Queue a transaction. It is sent exactly once, however often the command is repeated
 with the same --request-id. Without that flag a new request id is generated and printed.
+With --pool the ledger chooses an account of the pool, also for each row of a file.
 
 --watch prints every step until the transaction is final; --wait prints only the result. Both exit
 with 1 unless it was executed successfully.
@@ -61,7 +63,9 @@ With --wait the command follows all rows until they are final. It prints a summa
 			"  fencepost tx create --submitter alice" +
 			" --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --speed fast --max-fee-gwei 80" +
 			" --not-after 10m --cancel-late\n" +
-			"  fencepost tx create --submitter alice --from-file payouts.csv --wait",
+			"  fencepost tx create --submitter alice --from-file payouts.csv --wait\n" +
+			"  fencepost tx create --pool payouts" +
+			" --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --value 1ether --sticky-key u17",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if t.fromFile != "" {
@@ -95,7 +99,8 @@ With --wait the command follows all rows until they are final. It prints a summa
 // addPayload adds the flags for the submitter and the payload.
 func (t *createFlags) addPayload(c *cobra.Command) {
 	c.Flags().StringVar(&t.submitter, "submitter", "",
-		"sending account, by name or account id (required)")
+		"sending account, by name or account id (this or --pool is required)")
+	t.poolFlags.add(c)
 	c.Flags().StringVar(&t.to, "to", "",
 		"recipient; omit to create a contract from --data")
 	c.Flags().StringVar(&t.value, "value", "0",
@@ -106,8 +111,8 @@ func (t *createFlags) addPayload(c *cobra.Command) {
 
 // request builds the request. It rejects errors that do not need a node to be found.
 func (t *createFlags) request(c *cobra.Command, now time.Time) (*pb.CreateTxRequest, error) {
-	if t.submitter == "" {
-		return nil, misused(c, "--submitter is missing")
+	if err := t.account(c, t.submitter); err != nil {
+		return nil, err
 	}
 	if t.watch && t.wait {
 		return nil, misused(c, "--watch and --wait exclude each other; give one of them")
@@ -137,6 +142,8 @@ func (t *createFlags) request(c *cobra.Command, now time.Time) (*pb.CreateTxRequ
 	payload := &pb.Payload{To: t.to, Value: wei, Data: data, GasLimit: t.gasLimit}
 	return &pb.CreateTxRequest{
 		Submitter: t.submitter,
+		Pool:      t.pool,
+		StickyKey: t.stickyKey,
 		RequestId: t.requestID,
 		Payload:   payload,
 		Terms:     terms,
@@ -233,11 +240,12 @@ func createdLine(answer *pb.CreateTxResponse) func(io.Writer) error {
 }
 
 // requestFlags name a transaction by its request key.
-type requestFlags struct{ submitter, requestID string }
+type requestFlags struct{ submitter, pool, requestID string }
 
 func (r *requestFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&r.submitter, "submitter", "",
 		"sending account; with --request-id, instead of TX_ID or HASH")
+	c.Flags().StringVar(&r.pool, "pool", "", "pool, in place of --submitter")
 	c.Flags().StringVar(&r.requestID, "request-id", "", "idempotency key of the request")
 }
 
@@ -250,7 +258,8 @@ func (p *program) txGetCommand(f *clientFlags) *cobra.Command {
 		Example: "  fencepost tx get 01a21fca-9bb7-8000-8000-058ead4b4abd\n" +
 			"  fencepost tx get" +
 			" 0x8a1b1d6e5f0c9b7a6d5e4f3c2b1a09f8e7d6c5b4a39281706f5e4d3c2b1a0f9e\n" +
-			"  fencepost tx get --submitter alice --request-id order-4711",
+			"  fencepost tx get --submitter alice --request-id order-4711\n" +
+			"  fencepost tx get --pool payouts --request-id order-4711",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask := &pb.GetTxRequest{View: pb.TxView_TX_VIEW_OPERATOR}
@@ -260,10 +269,11 @@ func (p *program) txGetCommand(f *clientFlags) *cobra.Command {
 			if hash, is := hashIn(args[0]); is {
 				ask.Key = &pb.GetTxRequest_Hash{Hash: hash}
 			}
-		case len(args) == 0 && r.submitter != "" && r.requestID != "":
+		case len(args) == 0 && r.oneAccount() && r.requestID != "":
 			ask.Key = &pb.GetTxRequest_Request{Request: key}
 		default:
-			return misused(cmd, "give one of TX_ID, HASH, and --submitter with --request-id")
+			return misused(cmd, "give one of TX_ID, HASH, and --submitter or --pool "+
+				"with --request-id")
 		}
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
 			answer, err := call(ctx, c, c.txs.GetTx, ask)
@@ -279,14 +289,17 @@ func (p *program) txGetCommand(f *clientFlags) *cobra.Command {
 
 // key is the request key in the flags; nil if there is none.
 func (r *requestFlags) key() *pb.RequestKey {
-	if r.submitter == "" && r.requestID == "" {
+	if r.submitter == "" && r.pool == "" && r.requestID == "" {
 		return nil
 	}
-	return &pb.RequestKey{Submitter: r.submitter, RequestId: r.requestID}
+	return &pb.RequestKey{Submitter: r.submitter, Pool: r.pool, RequestId: r.requestID}
 }
 
+// oneAccount reports whether a submitter or a pool is given.
+func (r *requestFlags) oneAccount() bool { return (r.submitter == "") != (r.pool == "") }
+
 func (p *program) txListCommand(f *clientFlags) *cobra.Command {
-	var submitter string
+	var submitter, pool string
 	var states, labels []string
 	var limit int
 	var wide bool
@@ -296,6 +309,7 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 		Args:  arguments(),
 		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK\n" +
 			"  fencepost tx list --label order=4711\n" +
+			"  fencepost tx list --pool payouts --state STUCK\n" +
 			"  fencepost tx list --submitter alice --state QUEUED --wide",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -303,7 +317,7 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		ask := &pb.ListTxsRequest{Submitter: submitter, States: in, Labels: labels}
+		ask := &pb.ListTxsRequest{Submitter: submitter, Pool: pool, States: in, Labels: labels}
 		if limit < 1 {
 			return misused(cmd, "--limit must be at least 1")
 		}
@@ -317,6 +331,7 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 		)
 	}
 	c.Flags().StringVar(&submitter, "submitter", "", "only this submitter")
+	c.Flags().StringVar(&pool, "pool", "", "only transactions created with this pool")
 	c.Flags().StringArrayVar(&labels, "label", nil,
 		"only transactions with this key=value label; repeatable")
 	c.Flags().StringSliceVar(&states, "state", nil,

@@ -144,8 +144,11 @@ func (r *fileReader) request(c cells, defaults *pb.CreateTxRequest) *pb.CreateTx
 	if name := c.values["submitter"]; name != "" {
 		q.Submitter = name
 	}
-	if q.GetSubmitter() == "" {
-		wrong("submitter", "add the column, or give --submitter", "missing")
+	switch {
+	case q.GetSubmitter() == "" && q.GetPool() == "":
+		wrong("submitter", "add the column, or give --submitter or --pool", "missing")
+	case q.GetSubmitter() != "" && q.GetPool() != "":
+		wrong("submitter", "remove the column, or omit --pool", "--pool chooses the account")
 	}
 	r.payload(c, q.GetPayload(), wrong)
 	for column, value := range c.values {

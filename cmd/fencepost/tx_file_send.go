@@ -105,7 +105,8 @@ func (p *program) createFromFile(cmd *cobra.Command, f *clientFlags, t createFla
 	}
 	o := &payout{p: p, failures: map[int]rowResult{}, shown: p.clock.Now()}
 	o.file, err = checkFile(t.fromFile, &pb.CreateTxRequest{
-		Submitter: t.submitter, Terms: terms, Labels: labels},
+		Submitter: t.submitter, Pool: t.pool, StickyKey: t.stickyKey, Terms: terms,
+		Labels: labels},
 		func(rows int) { o.progress("%d rows checked", rows) })
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ be sent now.`,
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
 			return p.simulate(ctx, c, &pb.SimulateTxRequest{
 				Submitter: ask.GetSubmitter(), Payload: ask.GetPayload(), Terms: ask.GetTerms(),
+				Pool: ask.GetPool(), StickyKey: ask.GetStickyKey(),
 			})
 		})(cmd, args)
 	}
@@ -52,6 +53,7 @@ func (p *program) simulate(ctx context.Context, c *client, ask *pb.SimulateTxReq
 		return errors.Join(err, refusedSimulation(got))
 	}
 	return p.print(wire{got}, fields([]field{
+		{"submitter", got.GetSubmitter()},
 		{"gas limit", strconv.FormatUint(got.GetGasLimit(), 10)},
 		{"fee cap", wei(got.GetFeeCap())},
 		{"tip", wei(got.GetTip())},

@@ -28,14 +28,14 @@ func (p *program) txWatchCommand(f *clientFlags) *cobra.Command {
 		Short: "Print every step of transactions",
 		Args:  cobra.ArbitraryArgs,
 		Long: `Print every step of a transaction until it is final. Name it by TX_ID, by the
-HASH of one of its attempts, or by --submitter and --request-id. The exit code is 0 if it was
-executed successfully, else 1.
+HASH of one of its attempts, or by --submitter or --pool and --request-id. The exit code is 0 if
+it was executed successfully, else 1.
 
 With several TX_IDs or HASHes (at most 100), print each transaction as it is, then every step
 until all are final. The exit code is 0 if all were executed successfully.
 
-With --submitter alone, or --all, print the transactions that are not final, then every step,
-until interrupted. --label selects transactions by label, --state by the state after the step;
+With --submitter or --pool alone, or --all, print the transactions that are not final, then every
+step, until interrupted. --label selects transactions by label, --state by the state after the step;
 --state STUCK,FAILED_FINAL shows those that need attention.
 
 A lost stream is resumed if a node is back within five minutes. --timeout does not apply.`,
@@ -52,16 +52,18 @@ A lost stream is resumed if a node is back within five minutes. --timeout does n
 			ask = watchTx(args[0])
 		case len(args) > 1 && key == nil && !all:
 			ask.Target = &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{}}
-		case len(args) == 0 && r.submitter != "" && r.requestID != "" && !all:
+		case len(args) == 0 && r.oneAccount() && r.requestID != "" && !all:
 			ask.Target = &pb.WatchTxRequest_Request{Request: key}
-		case len(args) == 0 && r.submitter != "" && r.requestID == "" && !all:
+		case len(args) == 0 && r.oneAccount() && r.pool != "" && r.requestID == "" && !all:
+			ask = &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Pool{Pool: r.pool}}
+		case len(args) == 0 && r.oneAccount() && r.requestID == "" && !all:
 			ask = &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: r.submitter}}
 		case len(args) == 0 && key == nil && all:
 			ask = &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
 		default:
 			return misused(cmd,
-				"give one of TX_ID..., HASH..., --submitter (with --request-id for one "+
-					"transaction) and --all")
+				"give one of TX_ID..., HASH..., --submitter or --pool (with --request-id for "+
+					"one transaction) and --all")
 		}
 		in, err := parseStates(states)
 		switch {
@@ -69,7 +71,7 @@ A lost stream is resumed if a node is back within five minutes. --timeout does n
 			return err
 		case len(in) > 0 && ask.GetUntilFinal():
 			return misused(cmd,
-				"--state needs --all, or --submitter without --request-id")
+				"--state needs --all, or --submitter or --pool without --request-id")
 		}
 		ask.Labels, ask.States = labels, in
 		return p.calling(f, func(ctx context.Context, c *client, args []string) error {

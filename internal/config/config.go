@@ -82,6 +82,7 @@ type Caller struct {
 	TokensFile   string
 	Certificates []string
 	Submitters   []string // names; "*": all
+	Pools        []string // names
 	Role         string   // "caller" or "operator"
 	Weight       int
 	Rate         float64 // calls a second; 0: no limit

@@ -52,7 +52,8 @@ func relations() []relation {
 			relateTokens,
 		},
 		{
-			"A caller has callers.*.tokens_file, callers.*.certificates or both. " +
+			"A caller has callers.*.tokens_file, callers.*.certificates or both, and " +
+				"callers.*.submitters, callers.*.pools or both. " +
 				"callers.*.certificates requires grpc.tls.client_ca_file. grpc.tokens_file and " +
 				"callers exclude each other.",
 			relateCallers,
@@ -327,6 +328,11 @@ func relateCallers(r *reader, c *Config) {
 			r.problem(r.origins[path+".name"], path,
 				"the caller has no credentials",
 				"set its tokens_file or certificates")
+		}
+		if len(caller.Submitters) == 0 && len(caller.Pools) == 0 &&
+			r.good(path+".submitters", path+".pools") {
+			r.problem(r.origins[path+".name"], path, "the caller has no rights",
+				"set its submitters or pools")
 		}
 		if len(caller.Certificates) > 0 && c.GRPC.TLS.ClientCAFile == "" && r.good(clients) {
 			r.problem(r.origins[certificates], certificates,

@@ -295,7 +295,8 @@ func callerFields() []field[Caller] {
 		values("submitters", matching(`name of a submitter, or *`, `\*|[a-z][a-z0-9._-]{0,63}`),
 			"Accounts that the caller may use and see; * means all, including those registered "+
 				"later.",
-			func(c *Caller) *[]string { return &c.Submitters }).must(),
+			func(c *Caller) *[]string { return &c.Submitters }),
+		callerPools(),
 		value("role", oneOf("caller", "operator"), "caller",
 			"caller: creates, watches, lists, cancels and speeds up transactions, and reads "+
 				"accounts. operator: also changes, pauses and protects accounts, and resolves "+

@@ -87,6 +87,7 @@ func readAccess(cfg *config.Config) (access, faults) {
 				Tokens:       tokens,
 				Certificates: c.Certificates,
 				Submitters:   c.Submitters,
+				Pools:        c.Pools,
 				Operator:     c.Operator(),
 				Weight:       c.Weight,
 				Rate:         c.Rate,

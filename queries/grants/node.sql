@@ -9,12 +9,13 @@ GRANT SELECT ON $schema.goose_db_version, $schema.ledger TO $role;
 -- A node records where the ledger is, and a fail-over.
 GRANT UPDATE (system_id, database_oid, timeline, timeline_before, timeline_xid)
     ON $schema.ledger TO $role;
-GRANT SELECT, INSERT ON $schema.chain, $schema.nonce_gap, $schema.tx_event, $schema.tx_label
+GRANT SELECT, INSERT
+    ON $schema.pool, $schema.chain, $schema.nonce_gap, $schema.tx_event, $schema.tx_label
     TO $role;
 GRANT SELECT, INSERT, UPDATE
     ON $schema.chain_pool_rules, $schema.submitter, $schema.submitter_lease,
        $schema.submitter_nonce_cursor,
-       $schema.managed_tx, $schema.submitter_command
+       $schema.managed_tx, $schema.submitter_command, $schema.pool_member
     TO $role;
 GRANT SELECT, INSERT, UPDATE
     ON $schema.sink_lease, $schema.sink_cursor, $schema.caller_usage

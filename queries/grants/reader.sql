@@ -9,6 +9,7 @@ GRANT SELECT
        $schema.nonce_gap, $schema.tx_event, $schema.tx_label,
        $schema.submitter, $schema.submitter_lease,
        $schema.submitter_nonce_cursor, $schema.managed_tx, $schema.submitter_command, $schema.node,
+       $schema.pool, $schema.pool_member,
        $schema.sink_lease, $schema.sink_cursor, $schema.sink_parked, $schema.sink_command,
        $schema.caller_usage,
        $schema.submitter_settled, $schema.archive_lease

@@ -2,10 +2,12 @@
 -- cancel a queued transaction, or send a command to the owner.
 
 -- InsertTxs queues many transactions at once, in their order. It inserts nothing for a request_id
--- that is taken, for a paused or protected submitter, or past not_after. The caller finds the
--- reason with a new statement, which sees the winner. Of two with the same key, the first is
--- inserted. The first 48 bits of each id are replaced with the milliseconds of the database's
--- clock, because lists are in the order of ids, and the clocks of nodes differ.
+-- that is taken, for a paused or protected submitter, one that is not an active member of the
+-- intent's pool, or past not_after. The caller finds the reason with a new statement, which sees
+-- the winner. Of two with the same key, the first is inserted. A key is (submitter, request_id),
+-- and with a pool also (pool, request_id). The first 48 bits of each id are replaced with the
+-- milliseconds of the database's clock, because lists are in the order of ids, and the clocks of
+-- nodes differ.
 -- name: InsertTxs :many
 WITH intent AS MATERIALIZED (
     -- queue_seq and the time are taken here, because rows are inserted in another order
@@ -31,7 +33,11 @@ WITH intent AS MATERIALIZED (
            unnest(@quotas::INT[])           AS quota,
            unnest(@day_values::TEXT[])      AS day_value,  -- below 0: no limit
            unnest(@day_gases::BIGINT[])     AS day_gas,    -- 0: no limit
-           unnest(@rates::FLOAT8[])         AS rate        -- per second; 0: no limit
+           unnest(@rates::FLOAT8[])         AS rate,       -- per second; 0: no limit
+           unnest(@pool_ids::INT[])         AS pool_id     -- 0: none
+), member AS MATERIALIZED (
+    SELECT m.pool_id, m.submitter_id FROM pool_member m
+     WHERE m.pool_id = ANY(@pool_ids::INT[]) AND m.status = 'ACTIVE'
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY(@submitter_ids::INT[]) AND s.status = 'ACTIVE'
@@ -41,7 +47,7 @@ WITH intent AS MATERIALIZED (
 ), limited AS MATERIALIZED (
     -- looked up, as below
     SELECT i.queue_seq, i.submitter_id, i.tx_id, i.request_id, i.caller, i.value_wei, i.gas_limit,
-           i.quota, i.day_value, i.day_gas, i.rate,
+           i.quota, i.day_value, i.day_gas, i.rate, i.pool_id,
            (SELECT s.chain_id FROM submitter s WHERE s.submitter_id = i.submitter_id) AS chain_id
       FROM intent i
      WHERE i.quota > 0
@@ -73,6 +79,8 @@ WITH intent AS MATERIALIZED (
       JOIN usage u ON u.caller = i.caller AND u.chain_id = i.chain_id
      WHERE NOT EXISTS (SELECT FROM managed_tx t
                         WHERE t.submitter_id = i.submitter_id AND t.request_id = i.request_id)
+       AND NOT EXISTS (SELECT FROM managed_tx t
+                        WHERE t.pool_id = NULLIF(i.pool_id, 0) AND t.request_id = i.request_id)
 ), admitted AS MATERIALIZED (
     SELECT c.queue_seq, c.submitter_id, c.tx_id, c.request_id, c.quota, c.caller, c.chain_id,
            c.value, c.gas, c.level, c.day, c.read_at, c.used_value, c.used_gas,
@@ -84,7 +92,8 @@ WITH intent AS MATERIALIZED (
 ), queued AS (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
                             queue_seq, to_address, value, data, gas_limit,
-                            speed, max_fee, not_after, cancel_late, labels, caller, trace_parent)
+                            speed, max_fee, not_after, cancel_late, labels, caller, trace_parent,
+                            pool_id)
     SELECT i.submitter_id, encode(i.tx_id, 'hex')::UUID, i.request_id, i.request_hash,
            i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
            i.speed, NULLIF(i.max_fee::NUMERIC, 0),
@@ -93,18 +102,21 @@ WITH intent AS MATERIALIZED (
            CASE WHEN i.not_after > 0 THEN
                'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second'
                + i.not_after % 1000000 * INTERVAL '1 microsecond' END,
-           i.cancel_late, i.labels::JSONB, i.caller, NULLIF(i.trace_parent, '')
+           i.cancel_late, i.labels::JSONB, i.caller, NULLIF(i.trace_parent, ''),
+           NULLIF(i.pool_id, 0)
       FROM intent i
      -- looked up; a join would compare each row with each other: see Commit
      WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE
+       AND (i.pool_id = 0
+            OR (i.pool_id, i.submitter_id) IN (SELECT m.pool_id, m.submitter_id FROM member m))
        AND (i.not_after = 0
             OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
        AND (i.quota = 0
             OR (i.queue_seq IN (SELECT a.queue_seq FROM admitted a
                                  WHERE a.exceeded = 0 OR a.quota = 2)) IS TRUE)
-     -- two nodes that insert the same keys must not deadlock
-     ORDER BY i.submitter_id, i.request_id, i.queue_seq
-    ON CONFLICT (submitter_id, request_id) DO NOTHING
+     -- two nodes that insert the same keys must not deadlock; each key has the request_id
+     ORDER BY i.request_id, i.pool_id, i.submitter_id, i.queue_seq
+    ON CONFLICT DO NOTHING
     RETURNING submitter_id, tx_id, request_id, queue_seq, version, state, sub_state, executed,
               reason, last_error, labels, created_at, updated_at
 ), labelled AS (

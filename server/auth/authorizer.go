@@ -15,11 +15,32 @@ type Submitters interface {
 		limit int) ([]store.SubmitterInfo, error)
 }
 
+// Pools reads the pool of a transaction; empty if it has none or does not exist.
+type Pools interface {
+	PoolOf(ctx context.Context, id txn.TxID) (name string, err error)
+}
+
+// Ledger is the part of the ledger that an Authorizer reads.
+type Ledger interface {
+	Submitters
+	Pools
+}
+
 // Authorizer checks the rights of the caller of a call to submitters and transactions.
-type Authorizer struct{ submitters Submitters }
+type Authorizer struct{ ledger Ledger }
 
 // NewAuthorizer returns an authorizer that reads the identities of submitters from the ledger.
-func NewAuthorizer(s Submitters) *Authorizer { return &Authorizer{s} }
+func NewAuthorizer(l Ledger) *Authorizer { return &Authorizer{l} }
+
+// MayUsePool rejects a pool to which the caller has no right, whether or not it exists.
+func (a *Authorizer) MayUsePool(ctx context.Context, name string) error {
+	r := RightsOf(ctx)
+	if r.all || slices.Contains(r.pools, name) {
+		return nil
+	}
+	return r.denied("no right to pool %q; use one of its own pools, "+
+		"or add this one to the caller in the node configuration", name)
+}
 
 // MayUse rejects a submitter, named by its name or its account id, to which the caller has no
 // right, whether or not it exists.
@@ -39,8 +60,8 @@ func (a *Authorizer) MayUse(ctx context.Context, nameOrAccountID string) error {
 		"or add this one to the caller in the node configuration", nameOrAccountID)
 }
 
-// MaySee rejects a transaction of a submitter to which the caller has no right, whether or not the
-// transaction exists.
+// MaySee rejects a transaction if the caller has a right neither to its submitter nor to the pool
+// that it was created with, whether or not the transaction exists.
 func (a *Authorizer) MaySee(ctx context.Context, id txn.TxID) error {
 	r := RightsOf(ctx)
 	if r.all {
@@ -49,6 +70,15 @@ func (a *Authorizer) MaySee(ctx context.Context, id txn.TxID) error {
 	is, err := a.isOwn(ctx, r, func(one txn.Submitter) bool { return one.ID == id.Submitter() })
 	if is || err != nil {
 		return err
+	}
+	if len(r.pools) > 0 {
+		pool, err := a.ledger.PoolOf(ctx, id)
+		if err != nil {
+			return status.About("call", err)
+		}
+		if slices.Contains(r.pools, pool) {
+			return nil
+		}
 	}
 	return r.denied("no right to the submitter of transaction %s; correct the tx_id, "+
 		"or add the submitter to the caller in the node configuration", id)
@@ -73,7 +103,7 @@ func (a *Authorizer) isOwn(ctx context.Context, r *Rights,
 	}
 	own = slices.Clone(own)
 	for names := range slices.Chunk(r.unknown(own), namesPerRead) {
-		infos, err := a.submitters.Submitters(ctx, names, "", len(names))
+		infos, err := a.ledger.Submitters(ctx, names, "", len(names))
 		if err != nil {
 			return false, status.About("call", err)
 		}

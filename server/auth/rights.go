@@ -28,6 +28,7 @@ type Caller struct {
 	// both.
 	Tokens, Certificates []string
 	Submitters           []string // names of the submitters that it may use, or AllSubmitters
+	Pools                []string // names of the pools that it may use
 	Operator             bool     // may make the decisions of operators
 
 	Weight int     // of its guaranteed share of a node, relative to other callers; 0 is 1
@@ -44,6 +45,7 @@ type Rights struct {
 	caller     string // its name; empty if callers have none
 	all        bool
 	submitters []string // names, sorted, unless all
+	pools      []string // names, sorted, unless all
 	operator   bool
 	policy     *txn.CallerPolicy // nil: none
 
@@ -60,6 +62,7 @@ func rightsOf(c Caller) *Rights {
 	}
 	if !r.all {
 		r.submitters = slices.Compact(slices.Sorted(slices.Values(c.Submitters)))
+		r.pools = slices.Compact(slices.Sorted(slices.Values(c.Pools)))
 	}
 	return r
 }
@@ -69,7 +72,7 @@ func Everything() *Rights { return &Rights{all: true, operator: true} }
 
 func (r *Rights) equal(to *Rights) bool {
 	return r.caller == to.caller && r.all == to.all && r.operator == to.operator &&
-		slices.Equal(r.submitters, to.submitters)
+		slices.Equal(r.submitters, to.submitters) && slices.Equal(r.pools, to.pools)
 }
 
 // Caller returns the name of the caller; empty if it has none.
@@ -88,6 +91,14 @@ func (r *Rights) Submitters() []string {
 		return nil
 	}
 	return append([]string{}, r.submitters...)
+}
+
+// Pools returns the names of the pools to which lists are narrowed, sorted; nil if they are not.
+func (r *Rights) Pools() []string {
+	if r.all {
+		return nil
+	}
+	return append([]string{}, r.pools...)
 }
 
 type rightsKey struct{}
@@ -137,6 +148,13 @@ var requirements = map[string]role{
 	pb.SubmitterService_ExitProtect_FullMethodName:       operator,
 	pb.SubmitterService_ResolveStuck_FullMethodName:      operator,
 	pb.SubmitterService_RegisterSubmitter_FullMethodName: operatorOfAll,
+	pb.PoolService_GetPool_FullMethodName:                anyCaller,
+	pb.PoolService_ListPools_FullMethodName:              anyCaller,
+	// A new member of a pool may be used by all callers with a right to the pool.
+	pb.PoolService_CreatePool_FullMethodName:       operatorOfAll,
+	pb.PoolService_AddPoolMember_FullMethodName:    operatorOfAll,
+	pb.PoolService_DrainPoolMember_FullMethodName:  operatorOfAll,
+	pb.PoolService_RemovePoolMember_FullMethodName: operatorOfAll,
 	// A sink has the events of all submitters.
 	pb.SinkService_ListSinks_FullMethodName:        operatorOfAll,
 	pb.SinkService_ListUndelivered_FullMethodName:  operatorOfAll,

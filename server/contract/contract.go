@@ -37,6 +37,8 @@ func Requests() []proto.Message {
 		&pb.ListSinksRequest{}, &pb.ListUndeliveredRequest{}, &pb.PauseSinkRequest{},
 		&pb.ResumeSinkRequest{}, &pb.RetryUndeliveredRequest{}, &pb.SkipUndeliveredRequest{},
 		&pb.ReplaySinkRequest{},
+		&pb.CreatePoolRequest{}, &pb.ListPoolsRequest{}, &pb.GetPoolRequest{},
+		&pb.AddPoolMemberRequest{}, &pb.DrainPoolMemberRequest{}, &pb.RemovePoolMemberRequest{},
 	}
 }
 

@@ -48,6 +48,8 @@ func nameIn(u *url.URL) pathName {
 	switch of, value := parts[0], parts[1]; {
 	case of == "submitters":
 		return pathName{field: "submitter", value: value}
+	case of == "pools":
+		return pathName{field: "pool", value: value}
 	case of != "tx",
 		slices.Equal(parts, []string{"tx", "batch"}),
 		slices.Equal(parts, []string{"tx", "simulate"}),

@@ -134,6 +134,7 @@ var upperCase = regexp.MustCompile(`[A-Z]`)
 func byRequest(query url.Values) url.Values {
 	full, names := url.Values{}, map[string]string{
 		"submitter":         "request.submitter",
+		"pool":              "request.pool",
 		"request_id":        "request.request_id",
 		"requestId":         "request.request_id",
 		"request.requestId": "request.request_id",

@@ -42,6 +42,8 @@ func watched(u *url.URL) *pb.WatchTxRequest {
 		return nil
 	case of[0] == "submitters":
 		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: of[1]}}
+	case of[0] == "pools":
+		return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Pool{Pool: of[1]}}
 	case of[0] != "tx":
 		return nil
 	case of[1] == "by-request":
@@ -98,6 +100,8 @@ func parameters(ask *pb.WatchTxRequest, query url.Values) error {
 			ask.Heartbeat, err = heartbeat(value)
 		case ask.GetRequest() != nil && (name == "submitter" || name == "request.submitter"):
 			ask.GetRequest().Submitter = value
+		case ask.GetRequest() != nil && (name == "pool" || name == "request.pool"):
+			ask.GetRequest().Pool = value
 		case ask.GetRequest() != nil && (name == "request_id" || name == "requestId" ||
 			name == "request.request_id" || name == "request.requestId"):
 			ask.GetRequest().RequestId = value

@@ -76,6 +76,7 @@ var targets = map[string]target{
 	"/api/v1/tx/by-ids/events":              {needs: []string{"txIds"}, leaves: []string{"labels"}},
 	"/api/v1/tx/{txId}/events":              {leaves: []string{"labels"}},
 	"/api/v1/submitters/{submitter}/events": {leaves: []string{"untilFinal"}},
+	"/api/v1/pools/{pool}/events":           {leaves: []string{"untilFinal"}},
 	"/api/v1/events":                        {leaves: []string{"untilFinal"}},
 }
 
@@ -90,7 +91,7 @@ func takes(operation *yaml.Node, t target) {
 			return false
 		}
 		name := at(p, "name")
-		names := name.Value == "txId" || name.Value == "submitter"
+		names := name.Value == "txId" || name.Value == "submitter" || name.Value == "pool"
 		if message, short, nested := strings.Cut(name.Value, "."); nested &&
 			(message == "request" || message == "txs") {
 			names, name.Value = !slices.Contains(t.needs, short), short

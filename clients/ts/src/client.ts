@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient, type Client as Stub, type Transport } from "@connectrpc/connect";
+import { PoolService } from "@fencepost/client-gen/fencepost/v1/pool";
 import { SinkService } from "@fencepost/client-gen/fencepost/v1/sink";
 import { StatusService } from "@fencepost/client-gen/fencepost/v1/status";
 import { SubmitterService } from "@fencepost/client-gen/fencepost/v1/submitter";
@@ -66,6 +67,8 @@ export class Client {
   readonly submitters: Stub<typeof SubmitterService>;
   /** Manages the delivery of events to other systems, for operators. */
   readonly sinks: Stub<typeof SinkService>;
+  /** Manages pools of accounts, for operators. */
+  readonly pools: Stub<typeof PoolService>;
   /** Reports the state of the nodes and their chains. */
   readonly status: Stub<typeof StatusService>;
   readonly #limits: { heartbeatMs: number; patienceMs: number };
@@ -77,6 +80,7 @@ export class Client {
     this.txs = createClient(TxService, patiently);
     this.submitters = createClient(SubmitterService, patiently);
     this.sinks = createClient(SinkService, patiently);
+    this.pools = createClient(PoolService, patiently);
     this.status = createClient(StatusService, patiently);
     this.#limits = {
       heartbeatMs: options.heartbeatMs ?? 15_000,

@@ -101,7 +101,7 @@ WITH queued AS MATERIALIZED (
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
      WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
-    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at
+    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id
 ), event_recorded AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
                           message)
@@ -373,7 +373,11 @@ WITH intent AS MATERIALIZED (
            unnest($16::INT[])           AS quota,
            unnest($17::TEXT[])      AS day_value,  -- below 0: no limit
            unnest($18::BIGINT[])     AS day_gas,    -- 0: no limit
-           unnest($19::FLOAT8[])         AS rate        -- per second; 0: no limit
+           unnest($19::FLOAT8[])         AS rate,       -- per second; 0: no limit
+           unnest($20::INT[])         AS pool_id     -- 0: none
+), member AS MATERIALIZED (
+    SELECT m.pool_id, m.submitter_id FROM pool_member m
+     WHERE m.pool_id = ANY($20::INT[]) AND m.status = 'ACTIVE'
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY($1::INT[]) AND s.status = 'ACTIVE'
@@ -383,7 +387,7 @@ WITH intent AS MATERIALIZED (
 ), limited AS MATERIALIZED (
     -- looked up, as below
     SELECT i.queue_seq, i.submitter_id, i.tx_id, i.request_id, i.caller, i.value_wei, i.gas_limit,
-           i.quota, i.day_value, i.day_gas, i.rate,
+           i.quota, i.day_value, i.day_gas, i.rate, i.pool_id,
            (SELECT s.chain_id FROM submitter s WHERE s.submitter_id = i.submitter_id) AS chain_id
       FROM intent i
      WHERE i.quota > 0
@@ -415,6 +419,8 @@ WITH intent AS MATERIALIZED (
       JOIN usage u ON u.caller = i.caller AND u.chain_id = i.chain_id
      WHERE NOT EXISTS (SELECT FROM managed_tx t
                         WHERE t.submitter_id = i.submitter_id AND t.request_id = i.request_id)
+       AND NOT EXISTS (SELECT FROM managed_tx t
+                        WHERE t.pool_id = NULLIF(i.pool_id, 0) AND t.request_id = i.request_id)
 ), admitted AS MATERIALIZED (
     SELECT c.queue_seq, c.submitter_id, c.tx_id, c.request_id, c.quota, c.caller, c.chain_id,
            c.value, c.gas, c.level, c.day, c.read_at, c.used_value, c.used_gas,
@@ -426,7 +432,8 @@ WITH intent AS MATERIALIZED (
 ), queued AS (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
                             queue_seq, to_address, value, data, gas_limit,
-                            speed, max_fee, not_after, cancel_late, labels, caller, trace_parent)
+                            speed, max_fee, not_after, cancel_late, labels, caller, trace_parent,
+                            pool_id)
     SELECT i.submitter_id, encode(i.tx_id, 'hex')::UUID, i.request_id, i.request_hash,
            i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
            i.speed, NULLIF(i.max_fee::NUMERIC, 0),
@@ -435,18 +442,21 @@ WITH intent AS MATERIALIZED (
            CASE WHEN i.not_after > 0 THEN
                'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second'
                + i.not_after % 1000000 * INTERVAL '1 microsecond' END,
-           i.cancel_late, i.labels::JSONB, i.caller, NULLIF(i.trace_parent, '')
+           i.cancel_late, i.labels::JSONB, i.caller, NULLIF(i.trace_parent, ''),
+           NULLIF(i.pool_id, 0)
       FROM intent i
      -- looked up; a join would compare each row with each other: see Commit
      WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE
+       AND (i.pool_id = 0
+            OR (i.pool_id, i.submitter_id) IN (SELECT m.pool_id, m.submitter_id FROM member m))
        AND (i.not_after = 0
             OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
        AND (i.quota = 0
             OR (i.queue_seq IN (SELECT a.queue_seq FROM admitted a
                                  WHERE a.exceeded = 0 OR a.quota = 2)) IS TRUE)
-     -- two nodes that insert the same keys must not deadlock
-     ORDER BY i.submitter_id, i.request_id, i.queue_seq
-    ON CONFLICT (submitter_id, request_id) DO NOTHING
+     -- two nodes that insert the same keys must not deadlock; each key has the request_id
+     ORDER BY i.request_id, i.pool_id, i.submitter_id, i.queue_seq
+    ON CONFLICT DO NOTHING
     RETURNING submitter_id, tx_id, request_id, queue_seq, version, state, sub_state, executed,
               reason, last_error, labels, created_at, updated_at
 ), labelled AS (
@@ -500,6 +510,7 @@ type InsertTxsParams struct {
 	DayValues     []string
 	DayGases      []int64
 	Rates         []float64
+	PoolIds       []int32
 }
 
 type InsertTxsRow struct {
@@ -514,10 +525,12 @@ type InsertTxsRow struct {
 // Intents: the only writes that need no lease. They queue a transaction with its first event,
 // cancel a queued transaction, or send a command to the owner.
 // InsertTxs queues many transactions at once, in their order. It inserts nothing for a request_id
-// that is taken, for a paused or protected submitter, or past not_after. The caller finds the
-// reason with a new statement, which sees the winner. Of two with the same key, the first is
-// inserted. The first 48 bits of each id are replaced with the milliseconds of the database's
-// clock, because lists are in the order of ids, and the clocks of nodes differ.
+// that is taken, for a paused or protected submitter, one that is not an active member of the
+// intent's pool, or past not_after. The caller finds the reason with a new statement, which sees
+// the winner. Of two with the same key, the first is inserted. A key is (submitter, request_id),
+// and with a pool also (pool, request_id). The first 48 bits of each id are replaced with the
+// milliseconds of the database's clock, because lists are in the order of ids, and the clocks of
+// nodes differ.
 // beyond a quota: 1 is value, 2 is gas, 3 is the rate
 func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertTxsRow, error) {
 	rows, err := q.db.Query(ctx, insertTxs,
@@ -540,6 +553,7 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 		arg.DayValues,
 		arg.DayGases,
 		arg.Rates,
+		arg.PoolIds,
 	)
 	if err != nil {
 		return nil, err

@@ -118,6 +118,7 @@ type ManagedTx struct {
 	TraceParent      *string
 	TrimmedAt        *time.Time
 	ArchivedAt       *time.Time
+	PoolID           *int32
 }
 
 type Node struct {
@@ -143,6 +144,20 @@ type NonceGap struct {
 type PgStatActivity struct {
 	Pid       int32
 	XactStart *time.Time
+}
+
+type Pool struct {
+	PoolID    int32
+	Name      string
+	ChainID   int64
+	CreatedAt time.Time
+}
+
+type PoolMember struct {
+	PoolID      int32
+	SubmitterID int32
+	Status      string
+	ChangedAt   time.Time
 }
 
 type SinkCommand struct {

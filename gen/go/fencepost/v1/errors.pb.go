@@ -115,6 +115,17 @@ const (
 	// ABORTED: the pause named by the request is not in force: another one began. Read the submitter
 	// again, and decide again if necessary.
 	ErrorReason_ERROR_REASON_PAUSE_CHANGED ErrorReason = 60
+	// NOT_FOUND: unknown pool. Correct the name, or create it with CreatePool.
+	ErrorReason_ERROR_REASON_POOL_NOT_FOUND ErrorReason = 70
+	// ALREADY_EXISTS: the pool exists on another chain. Use another name.
+	ErrorReason_ERROR_REASON_POOL_EXISTS ErrorReason = 71
+	// FAILED_PRECONDITION: the pool has no active member; nothing was queued. Add an account with
+	// AddPoolMember, then retry with the same request_id.
+	ErrorReason_ERROR_REASON_POOL_EMPTY ErrorReason = 72
+	// FAILED_PRECONDITION: all active members of the pool are paused or protected; nothing was
+	// queued. Resume one or exit its protection, or add another account, then retry with the same
+	// request_id.
+	ErrorReason_ERROR_REASON_POOL_STOPPED ErrorReason = 73
 )
 
 // Enum value maps for ErrorReason.
@@ -147,6 +158,10 @@ var (
 		40: "ERROR_REASON_SINK_NOT_FOUND",
 		50: "ERROR_REASON_POLICY_DENIED",
 		60: "ERROR_REASON_PAUSE_CHANGED",
+		70: "ERROR_REASON_POOL_NOT_FOUND",
+		71: "ERROR_REASON_POOL_EXISTS",
+		72: "ERROR_REASON_POOL_EMPTY",
+		73: "ERROR_REASON_POOL_STOPPED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -176,6 +191,10 @@ var (
 		"ERROR_REASON_SINK_NOT_FOUND":         40,
 		"ERROR_REASON_POLICY_DENIED":          50,
 		"ERROR_REASON_PAUSE_CHANGED":          60,
+		"ERROR_REASON_POOL_NOT_FOUND":         70,
+		"ERROR_REASON_POOL_EXISTS":            71,
+		"ERROR_REASON_POOL_EMPTY":             72,
+		"ERROR_REASON_POOL_STOPPED":           73,
 	}
 )
 
@@ -210,7 +229,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\x92\a\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\x8d\b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -239,7 +258,11 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x1bERROR_REASON_CALLER_LIMITED\x10\x17\x12\x1f\n" +
 	"\x1bERROR_REASON_SINK_NOT_FOUND\x10(\x12\x1e\n" +
 	"\x1aERROR_REASON_POLICY_DENIED\x102\x12\x1e\n" +
-	"\x1aERROR_REASON_PAUSE_CHANGED\x10<BT\n" +
+	"\x1aERROR_REASON_PAUSE_CHANGED\x10<\x12\x1f\n" +
+	"\x1bERROR_REASON_POOL_NOT_FOUND\x10F\x12\x1c\n" +
+	"\x18ERROR_REASON_POOL_EXISTS\x10G\x12\x1b\n" +
+	"\x17ERROR_REASON_POOL_EMPTY\x10H\x12\x1d\n" +
+	"\x19ERROR_REASON_POOL_STOPPED\x10IBT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

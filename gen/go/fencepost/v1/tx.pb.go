@@ -989,7 +989,9 @@ type Tx struct {
 	EventsArchiveTime *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=events_archive_time,json=eventsArchiveTime,proto3" json:"events_archive_time,omitempty"`
 	// Time at which its call data and labels were moved to an archive; both are empty since. Its id,
 	// request_id, outcome, receipt and hashes stay, and request_id still names it.
-	ArchiveTime   *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=archive_time,json=archiveTime,proto3" json:"archive_time,omitempty"`
+	ArchiveTime *timestamppb.Timestamp `protobuf:"bytes,23,opt,name=archive_time,json=archiveTime,proto3" json:"archive_time,omitempty"`
+	// The pool that it was created with; empty if its request named the submitter.
+	Pool          string `protobuf:"bytes,40,opt,name=pool,proto3" json:"pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1183,6 +1185,13 @@ func (x *Tx) GetArchiveTime() *timestamppb.Timestamp {
 		return x.ArchiveTime
 	}
 	return nil
+}
+
+func (x *Tx) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
 }
 
 // BlockRef names a block.
@@ -1392,7 +1401,7 @@ func (x *TxEvent) GetConfirmations() []*BlockRef {
 
 type CreateTxRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Registered name, or CAIP-10 account id ("eip155:31337:0x...").
+	// Registered name, or CAIP-10 account id ("eip155:31337:0x..."). Empty with a pool.
 	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	// The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
 	// the requesting row is a good choice. Here and in every text field, control characters and
@@ -1404,7 +1413,15 @@ type CreateTxRequest struct {
 	// not part of the request's identity: the same request_id with other labels returns the same
 	// transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
 	// starting with a letter. A value has at most 128 characters.
-	Labels        map[string]string `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Labels map[string]string `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Name of a pool, in place of a submitter. The ledger chooses an account of the pool when it
+	// accepts the transaction: one that is active, neither paused nor protected, and funded, with the
+	// shortest queue. (pool, request_id) then names that transaction forever, also after the account
+	// has left the pool.
+	Pool string `protobuf:"bytes,20,opt,name=pool,proto3" json:"pool,omitempty"`
+	// With a pool: transactions with the same key get the same account while it accepts transactions
+	// and the members of the pool do not change. Not part of the request's identity.
+	StickyKey     string `protobuf:"bytes,21,opt,name=sticky_key,json=stickyKey,proto3" json:"sticky_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1472,6 +1489,20 @@ func (x *CreateTxRequest) GetLabels() map[string]string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *CreateTxRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *CreateTxRequest) GetStickyKey() string {
+	if x != nil {
+		return x.StickyKey
+	}
+	return ""
 }
 
 // Terms limit how and until when a transaction is sent. They are part of the request: the same
@@ -1611,7 +1642,11 @@ type SimulateTxRequest struct {
 	// As in CreateTx.
 	Payload *Payload `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
 	// As in CreateTx. Times do not count.
-	Terms         *Terms `protobuf:"bytes,3,opt,name=terms,proto3" json:"terms,omitempty"`
+	Terms *Terms `protobuf:"bytes,3,opt,name=terms,proto3" json:"terms,omitempty"`
+	// As in CreateTx. It is simulated with the account that would be chosen now.
+	Pool string `protobuf:"bytes,20,opt,name=pool,proto3" json:"pool,omitempty"`
+	// As in CreateTx.
+	StickyKey     string `protobuf:"bytes,21,opt,name=sticky_key,json=stickyKey,proto3" json:"sticky_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1667,6 +1702,20 @@ func (x *SimulateTxRequest) GetTerms() *Terms {
 	return nil
 }
 
+func (x *SimulateTxRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *SimulateTxRequest) GetStickyKey() string {
+	if x != nil {
+		return x.StickyKey
+	}
+	return ""
+}
+
 type SimulateTxResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ACCEPTED: the transaction can be sent now. REVERTED and INVALID: it would fail without a nonce.
@@ -1689,7 +1738,9 @@ type SimulateTxResponse struct {
 	MissingFunds string `protobuf:"bytes,8,opt,name=missing_funds,json=missingFunds,proto3" json:"missing_funds,omitempty"`
 	// The rule of the caller's policy that denies the transaction now, a key of callers.policy in the
 	// configuration; empty: none. With dry_run it is only reported.
-	DeniedBy      string `protobuf:"bytes,20,opt,name=denied_by,json=deniedBy,proto3" json:"denied_by,omitempty"`
+	DeniedBy string `protobuf:"bytes,20,opt,name=denied_by,json=deniedBy,proto3" json:"denied_by,omitempty"`
+	// The account that it was simulated with.
+	Submitter     string `protobuf:"bytes,22,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1783,6 +1834,13 @@ func (x *SimulateTxResponse) GetMissingFunds() string {
 func (x *SimulateTxResponse) GetDeniedBy() string {
 	if x != nil {
 		return x.DeniedBy
+	}
+	return ""
+}
+
+func (x *SimulateTxResponse) GetSubmitter() string {
+	if x != nil {
+		return x.Submitter
 	}
 	return ""
 }
@@ -1972,9 +2030,12 @@ func (*BatchCreateTxResult_Tx) isBatchCreateTxResult_Result() {}
 func (*BatchCreateTxResult_Error) isBatchCreateTxResult_Result() {}
 
 type RequestKey struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Submitter     string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty with a pool.
+	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// For a transaction that was created with a pool.
+	Pool          string `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2019,6 +2080,13 @@ func (x *RequestKey) GetSubmitter() string {
 func (x *RequestKey) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RequestKey) GetPool() string {
+	if x != nil {
+		return x.Pool
 	}
 	return ""
 }
@@ -2193,6 +2261,8 @@ type ListTxsRequest struct {
 	CreatedFrom *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_from,json=createdFrom,proto3" json:"created_from,omitempty"`
 	// Only transactions accepted before this time.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
+	// Only transactions that were created with this pool; empty: all.
+	Pool          string `protobuf:"bytes,20,opt,name=pool,proto3" json:"pool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2281,6 +2351,13 @@ func (x *ListTxsRequest) GetCreatedBefore() *timestamppb.Timestamp {
 		return x.CreatedBefore
 	}
 	return nil
+}
+
+func (x *ListTxsRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
 }
 
 type ListTxsResponse struct {
@@ -2603,6 +2680,7 @@ type WatchTxRequest struct {
 	//	*WatchTxRequest_All
 	//	*WatchTxRequest_Request
 	//	*WatchTxRequest_Txs
+	//	*WatchTxRequest_Pool
 	Target isWatchTxRequest_Target `protobuf_oneof:"target"`
 	// The last resume_token received; empty starts from the beginning.
 	ResumeToken string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
@@ -2613,7 +2691,7 @@ type WatchTxRequest struct {
 	UntilFinal bool `protobuf:"varint,5,opt,name=until_final,json=untilFinal,proto3" json:"until_final,omitempty"`
 	// Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
 	Heartbeat *durationpb.Duration `protobuf:"bytes,6,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
-	// For submitter and all: only transactions that have all of these labels, each written as
+	// For submitter, pool and all: only transactions that have all of these labels, each written as
 	// "key=value". A resume_token is valid only with the same labels.
 	Labels []string `protobuf:"bytes,8,rep,name=labels,proto3" json:"labels,omitempty"`
 	// Only events that lead to one of these states, and only snapshots in one of them; empty: all.
@@ -2708,6 +2786,15 @@ func (x *WatchTxRequest) GetTxs() *TxIds {
 	return nil
 }
 
+func (x *WatchTxRequest) GetPool() string {
+	if x != nil {
+		if x, ok := x.Target.(*WatchTxRequest_Pool); ok {
+			return x.Pool
+		}
+	}
+	return ""
+}
+
 func (x *WatchTxRequest) GetResumeToken() string {
 	if x != nil {
 		return x.ResumeToken
@@ -2775,6 +2862,11 @@ type WatchTxRequest_Txs struct {
 	Txs *TxIds `protobuf:"bytes,10,opt,name=txs,proto3,oneof"`
 }
 
+type WatchTxRequest_Pool struct {
+	// Like submitter, for the transactions that were created with a pool.
+	Pool string `protobuf:"bytes,20,opt,name=pool,proto3,oneof"`
+}
+
 func (*WatchTxRequest_TxId) isWatchTxRequest_Target() {}
 
 func (*WatchTxRequest_Submitter) isWatchTxRequest_Target() {}
@@ -2784,6 +2876,8 @@ func (*WatchTxRequest_All) isWatchTxRequest_Target() {}
 func (*WatchTxRequest_Request) isWatchTxRequest_Target() {}
 
 func (*WatchTxRequest_Txs) isWatchTxRequest_Target() {}
+
+func (*WatchTxRequest_Pool) isWatchTxRequest_Target() {}
 
 // TxIds names several transactions. For more than fit here, give them a common label and watch
 // that.
@@ -3043,7 +3137,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\tdiagnosis\x18\a \x01(\tR\tdiagnosis\x12\x16\n" +
 	"\x06caller\x18\b \x01(\tR\x06caller\x12D\n" +
 	"\x10last_submit_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x0elastSubmitTimeB\b\n" +
-	"\x06_nonce\"\xdd\b\n" +
+	"\x06_nonce\"\xf1\b\n" +
 	"\x02Tx\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1c\n" +
 	"\tsubmitter\x18\x02 \x01(\tR\tsubmitter\x12\x1d\n" +
@@ -3074,7 +3168,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\rconfirmations\x18\x14 \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\x124\n" +
 	"\x06labels\x18\x15 \x03(\v2\x1c.fencepost.v1.Tx.LabelsEntryR\x06labels\x12J\n" +
 	"\x13events_archive_time\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\x11eventsArchiveTime\x12=\n" +
-	"\farchive_time\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\x1a9\n" +
+	"\farchive_time\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\x12\x12\n" +
+	"\x04pool\x18( \x01(\tR\x04pool\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\":\n" +
@@ -3096,16 +3191,18 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\amessage\x18\v \x01(\tR\amessage\x12.\n" +
 	"\x04time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x19\n" +
 	"\bnew_fork\x18\r \x01(\bR\anewFork\x12<\n" +
-	"\rconfirmations\x18\x0e \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\"\xf8\x02\n" +
-	"\x0fCreateTxRequest\x12(\n" +
-	"\tsubmitter\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12)\n" +
+	"\rconfirmations\x18\x0e \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\"\xbc\x03\n" +
+	"\x0fCreateTxRequest\x12&\n" +
+	"\tsubmitter\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tsubmitter\x12)\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\trequestId\x127\n" +
 	"\apayload\x18\x03 \x01(\v2\x15.fencepost.v1.PayloadB\x06\xbaH\x03\xc8\x01\x01R\apayload\x12)\n" +
 	"\x05terms\x18\x04 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\x12q\n" +
-	"\x06labels\x18\x05 \x03(\v2).fencepost.v1.CreateTxRequest.LabelsEntryB.\xbaH+\x9a\x01(\x10\x10\"\x1dr\x1b2\x19^[a-z][a-z0-9._/-]{0,62}$*\x05r\x03\x18\x80\x01R\x06labels\x1a9\n" +
+	"\x06labels\x18\x05 \x03(\v2).fencepost.v1.CreateTxRequest.LabelsEntryB.\xbaH+\x9a\x01(\x10\x10\"\x1dr\x1b2\x19^[a-z][a-z0-9._/-]{0,62}$*\x05r\x03\x18\x80\x01R\x06labels\x12\x1b\n" +
+	"\x04pool\x18\x14 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04pool\x12'\n" +
+	"\n" +
+	"sticky_key\x18\x15 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tstickyKey\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc7\x01\n" +
@@ -3117,12 +3214,14 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"cancelLate\"N\n" +
 	"\x10CreateTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"\xa1\x01\n" +
-	"\x11SimulateTxRequest\x12(\n" +
-	"\tsubmitter\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x127\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"\xe5\x01\n" +
+	"\x11SimulateTxRequest\x12&\n" +
+	"\tsubmitter\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tsubmitter\x127\n" +
 	"\apayload\x18\x02 \x01(\v2\x15.fencepost.v1.PayloadB\x06\xbaH\x03\xc8\x01\x01R\apayload\x12)\n" +
-	"\x05terms\x18\x03 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\"\x93\x02\n" +
+	"\x05terms\x18\x03 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\x12\x1b\n" +
+	"\x04pool\x18\x14 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04pool\x12'\n" +
+	"\n" +
+	"sticky_key\x18\x15 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tstickyKey\"\xb1\x02\n" +
 	"\x12SimulateTxResponse\x12#\n" +
 	"\routcome_class\x18\x01 \x01(\tR\foutcomeClass\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1f\n" +
@@ -3132,7 +3231,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x06l1_fee\x18\x06 \x01(\tR\x05l1Fee\x12\x19\n" +
 	"\bmax_cost\x18\a \x01(\tR\amaxCost\x12#\n" +
 	"\rmissing_funds\x18\b \x01(\tR\fmissingFunds\x12\x1b\n" +
-	"\tdenied_by\x18\x14 \x01(\tR\bdeniedBy\"c\n" +
+	"\tdenied_by\x18\x14 \x01(\tR\bdeniedBy\x12\x1c\n" +
+	"\tsubmitter\x18\x16 \x01(\tR\tsubmitter\"c\n" +
 	"\x14BatchCreateTxRequest\x12K\n" +
 	"\brequests\x18\x01 \x03(\v2\x1d.fencepost.v1.CreateTxRequestB\x10\xbaH\r\x92\x01\n" +
 	"\b\x01\x10\xe8\a\"\x03\xd8\x01\x03R\brequests\"T\n" +
@@ -3142,14 +3242,14 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxH\x00R\x02tx\x12*\n" +
 	"\x05error\x18\x02 \x01(\v2\x12.google.rpc.StatusH\x00R\x05error\x12\x18\n" +
 	"\acreated\x18\x03 \x01(\bR\acreatedB\b\n" +
-	"\x06result\"a\n" +
+	"\x06result\"|\n" +
 	"\n" +
-	"RequestKey\x12(\n" +
-	"\tsubmitter\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12)\n" +
+	"RequestKey\x12&\n" +
+	"\tsubmitter\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tsubmitter\x12)\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\trequestId\"\x9f\x02\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\trequestId\x12\x1b\n" +
+	"\x04pool\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04pool\"\x9f\x02\n" +
 	"\fGetTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x124\n" +
 	"\arequest\x18\x02 \x01(\v2\x18.fencepost.v1.RequestKeyH\x00R\arequest\x12v\n" +
@@ -3158,7 +3258,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x04view\x18\x03 \x01(\x0e2\x14.fencepost.v1.TxViewB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04viewB\f\n" +
 	"\x03key\x12\x05\xbaH\x02\b\x01\"1\n" +
 	"\rGetTxResponse\x12 \n" +
-	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xc6\x03\n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xe3\x03\n" +
 	"\x0eListTxsRequest\x12&\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tsubmitter\x12@\n" +
 	"\x06states\x18\x02 \x03(\x0e2\x15.fencepost.v1.TxStateB\x11\xbaH\x0e\x92\x01\v\x10\a\"\a\x82\x01\x04\x10\x01 \x00R\x06states\x12'\n" +
@@ -3169,7 +3269,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x04view\x18\x05 \x01(\x0e2\x14.fencepost.v1.TxViewB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04view\x12B\n" +
 	"\x06labels\x18\x06 \x03(\tB*\xbaH'\x92\x01$\x10\x10\" r\x1e\x18\xc0\x012\x19^[a-z][a-z0-9._/-]{0,62}=R\x06labels\x12=\n" +
 	"\fcreated_from\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vcreatedFrom\x12A\n" +
-	"\x0ecreated_before\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\"]\n" +
+	"\x0ecreated_before\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x12\x1b\n" +
+	"\x04pool\x18\x14 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04pool\"]\n" +
 	"\x0fListTxsResponse\x12\"\n" +
 	"\x03txs\x18\x01 \x03(\v2\x10.fencepost.v1.TxR\x03txs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"x\n" +
@@ -3186,7 +3287,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"5\n" +
 	"\x11SpeedUpTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
-	"\x06AllTxs\"\x9b\x04\n" +
+	"\x06AllTxs\"\xbc\x04\n" +
 	"\x0eWatchTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x12*\n" +
 	"\tsubmitter\x18\x02 \x01(\tB\n" +
@@ -3194,7 +3295,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x03all\x18\x03 \x01(\v2\x14.fencepost.v1.AllTxsH\x00R\x03all\x124\n" +
 	"\arequest\x18\a \x01(\v2\x18.fencepost.v1.RequestKeyH\x00R\arequest\x12'\n" +
 	"\x03txs\x18\n" +
-	" \x01(\v2\x13.fencepost.v1.TxIdsH\x00R\x03txs\x12+\n" +
+	" \x01(\v2\x13.fencepost.v1.TxIdsH\x00R\x03txs\x12\x1f\n" +
+	"\x04pool\x18\x14 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@H\x00R\x04pool\x12+\n" +
 	"\fresume_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\vresumeToken\x12\x1f\n" +
 	"\vuntil_final\x18\x05 \x01(\bR\n" +
 	"untilFinal\x12H\n" +
@@ -3267,7 +3369,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x1aCANCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_CANCELLED\x10\x01\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_REQUESTED\x10\x02\x12 \n" +
-	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\x94\b\n" +
+	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\xb3\b\n" +
 	"\tTxService\x12`\n" +
 	"\bCreateTx\x12\x1d.fencepost.v1.CreateTxRequest\x1a\x1e.fencepost.v1.CreateTxResponse\"\x15\x82\xd3\xe4\x93\x02\x0f:\x01*\"\n" +
 	"/api/v1/tx\x12u\n" +
@@ -3278,8 +3380,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\aListTxs\x12\x1c.fencepost.v1.ListTxsRequest\x1a\x1d.fencepost.v1.ListTxsResponse\"\x12\x82\xd3\xe4\x93\x02\f\x12\n" +
 	"/api/v1/tx\x12o\n" +
 	"\bCancelTx\x12\x1d.fencepost.v1.CancelTxRequest\x1a\x1e.fencepost.v1.CancelTxResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/api/v1/tx/{tx_id}/cancel\x12t\n" +
-	"\tSpeedUpTx\x12\x1e.fencepost.v1.SpeedUpTxRequest\x1a\x1f.fencepost.v1.SpeedUpTxResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/api/v1/tx/{tx_id}/speed-up\x12\xe4\x01\n" +
-	"\aWatchTx\x12\x1c.fencepost.v1.WatchTxRequest\x1a\x1d.fencepost.v1.WatchTxResponse\"\x99\x01\x82\xd3\xe4\x93\x02\x92\x01Z\x1e\x12\x1c/api/v1/tx/by-request/eventsZ'\x12%/api/v1/submitters/{submitter}/eventsZ\x10\x12\x0e/api/v1/eventsZ\x1a\x12\x18/api/v1/tx/by-ids/events\x12\x19/api/v1/tx/{tx_id}/events0\x01BT\n" +
+	"\tSpeedUpTx\x12\x1e.fencepost.v1.SpeedUpTxRequest\x1a\x1f.fencepost.v1.SpeedUpTxResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/api/v1/tx/{tx_id}/speed-up\x12\x83\x02\n" +
+	"\aWatchTx\x12\x1c.fencepost.v1.WatchTxRequest\x1a\x1d.fencepost.v1.WatchTxResponse\"\xb8\x01\x82\xd3\xe4\x93\x02\xb1\x01Z\x1e\x12\x1c/api/v1/tx/by-request/eventsZ'\x12%/api/v1/submitters/{submitter}/eventsZ\x10\x12\x0e/api/v1/eventsZ\x1a\x12\x18/api/v1/tx/by-ids/eventsZ\x1d\x12\x1b/api/v1/pools/{pool}/events\x12\x19/api/v1/tx/{tx_id}/events0\x01BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (
@@ -3441,6 +3543,7 @@ func file_fencepost_v1_tx_proto_init() {
 		(*WatchTxRequest_All)(nil),
 		(*WatchTxRequest_Request)(nil),
 		(*WatchTxRequest_Txs)(nil),
+		(*WatchTxRequest_Pool)(nil),
 	}
 	file_fencepost_v1_tx_proto_msgTypes[28].OneofWrappers = []any{
 		(*WatchTxResponse_Event)(nil),

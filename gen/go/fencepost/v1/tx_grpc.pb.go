@@ -36,12 +36,12 @@ const (
 // TxService accepts intents ("send this from that account") and reports their progress. Every RPC
 // works on every node.
 type TxServiceClient interface {
-	// CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
-	// names one transaction forever: repeating the call returns the same transaction, and another
-	// payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
-	// UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
-	// retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
-	// even while the queue is full.
+	// CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id),
+	// or (pool, request_id), names one transaction forever: repeating the call returns the same
+	// transaction, and another payload under the same key is rejected with ALREADY_EXISTS
+	// (IDEMPOTENCY_KEY_REUSED). After UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with
+	// RetryInfo (QUEUE_FULL, NODE_BUSY), retry the call unchanged. It cannot send twice, and a retry
+	// of an accepted transaction succeeds even while the queue is full.
 	CreateTx(ctx context.Context, in *CreateTxRequest, opts ...grpc.CallOption) (*CreateTxResponse, error)
 	// BatchCreateTx accepts up to 1,000 transactions, each as CreateTx would. It returns one result
 	// per request, in their order; a rejected request does not affect the others. The limit for a
@@ -59,7 +59,8 @@ type TxServiceClient interface {
 	// flight or queued before it may change it.
 	SimulateTx(ctx context.Context, in *SimulateTxRequest, opts ...grpc.CallOption) (*SimulateTxResponse, error)
 	// GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
-	// its attempts. Over HTTP the path for a key is by-request?submitter=NAME&request_id=KEY.
+	// its attempts. Over HTTP the path for a key is by-request?submitter=NAME&request_id=KEY, or with
+	// pool=NAME.
 	GetTx(ctx context.Context, in *GetTxRequest, opts ...grpc.CallOption) (*GetTxResponse, error)
 	// ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
 	// 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.
@@ -78,10 +79,10 @@ type TxServiceClient interface {
 	// included. Returns once the owner has recorded the replacement. Rejected with
 	// FAILED_PRECONDITION (DECISION_REFUSED) if there is nothing to speed up or a fee cap forbids it.
 	SpeedUpTx(ctx context.Context, in *SpeedUpTxRequest, opts ...grpc.CallOption) (*SpeedUpTxResponse, error)
-	// WatchTx streams events of one transaction, of several, of one submitter, or of all, in order
-	// per transaction. labels and states filter them. An interrupted stream resumes on any node with
-	// the last resume_token received. Over HTTP the remaining request fields are query parameters, as
-	// in events?states=TX_STATE_STUCK&heartbeat=5s.
+	// WatchTx streams events of one transaction, of several, of one submitter, of one pool, or of
+	// all, in order per transaction. labels and states filter them. An interrupted stream resumes on
+	// any node with the last resume_token received. Over HTTP the remaining request fields are query
+	// parameters, as in events?states=TX_STATE_STUCK&heartbeat=5s.
 	WatchTx(ctx context.Context, in *WatchTxRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchTxResponse], error)
 }
 
@@ -189,12 +190,12 @@ type TxService_WatchTxClient = grpc.ServerStreamingClient[WatchTxResponse]
 // TxService accepts intents ("send this from that account") and reports their progress. Every RPC
 // works on every node.
 type TxServiceServer interface {
-	// CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
-	// names one transaction forever: repeating the call returns the same transaction, and another
-	// payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
-	// UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
-	// retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
-	// even while the queue is full.
+	// CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id),
+	// or (pool, request_id), names one transaction forever: repeating the call returns the same
+	// transaction, and another payload under the same key is rejected with ALREADY_EXISTS
+	// (IDEMPOTENCY_KEY_REUSED). After UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with
+	// RetryInfo (QUEUE_FULL, NODE_BUSY), retry the call unchanged. It cannot send twice, and a retry
+	// of an accepted transaction succeeds even while the queue is full.
 	CreateTx(context.Context, *CreateTxRequest) (*CreateTxResponse, error)
 	// BatchCreateTx accepts up to 1,000 transactions, each as CreateTx would. It returns one result
 	// per request, in their order; a rejected request does not affect the others. The limit for a
@@ -212,7 +213,8 @@ type TxServiceServer interface {
 	// flight or queued before it may change it.
 	SimulateTx(context.Context, *SimulateTxRequest) (*SimulateTxResponse, error)
 	// GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
-	// its attempts. Over HTTP the path for a key is by-request?submitter=NAME&request_id=KEY.
+	// its attempts. Over HTTP the path for a key is by-request?submitter=NAME&request_id=KEY, or with
+	// pool=NAME.
 	GetTx(context.Context, *GetTxRequest) (*GetTxResponse, error)
 	// ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
 	// 1 MiB, but has at least one row. Only an empty next_page_token marks the last page.
@@ -231,10 +233,10 @@ type TxServiceServer interface {
 	// included. Returns once the owner has recorded the replacement. Rejected with
 	// FAILED_PRECONDITION (DECISION_REFUSED) if there is nothing to speed up or a fee cap forbids it.
 	SpeedUpTx(context.Context, *SpeedUpTxRequest) (*SpeedUpTxResponse, error)
-	// WatchTx streams events of one transaction, of several, of one submitter, or of all, in order
-	// per transaction. labels and states filter them. An interrupted stream resumes on any node with
-	// the last resume_token received. Over HTTP the remaining request fields are query parameters, as
-	// in events?states=TX_STATE_STUCK&heartbeat=5s.
+	// WatchTx streams events of one transaction, of several, of one submitter, of one pool, or of
+	// all, in order per transaction. labels and states filter them. An interrupted stream resumes on
+	// any node with the last resume_token received. Over HTTP the remaining request fields are query
+	// parameters, as in events?states=TX_STATE_STUCK&heartbeat=5s.
 	WatchTx(*WatchTxRequest, grpc.ServerStreamingServer[WatchTxResponse]) error
 	mustEmbedUnimplementedTxServiceServer()
 }

@@ -2,6 +2,8 @@ package dev.fencepost.client;
 
 import dev.fencepost.v1.CreateTxRequest;
 import dev.fencepost.v1.GetTxRequest;
+import dev.fencepost.v1.PoolServiceGrpc;
+import dev.fencepost.v1.PoolServiceGrpc.PoolServiceBlockingStub;
 import dev.fencepost.v1.SinkServiceGrpc;
 import dev.fencepost.v1.SinkServiceGrpc.SinkServiceBlockingStub;
 import dev.fencepost.v1.StatusServiceGrpc;
@@ -125,6 +127,11 @@ public final class FencepostClient implements AutoCloseable {
     /** Manages the delivery of events to other systems, for operators. */
     public SinkServiceBlockingStub sinks() {
         return SinkServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Manages pools of accounts, for operators. */
+    public PoolServiceBlockingStub pools() {
+        return PoolServiceGrpc.newBlockingStub(channel);
     }
 
     /** Reports the state of the nodes and their chains. */

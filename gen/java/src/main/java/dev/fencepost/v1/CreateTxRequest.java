@@ -30,6 +30,8 @@ private static final long serialVersionUID = 0L;
   private CreateTxRequest() {
     submitter_ = "";
     requestId_ = "";
+    pool_ = "";
+    stickyKey_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -68,7 +70,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object submitter_ = "";
   /**
    * <pre>
-   * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
+   * Registered name, or CAIP-10 account id ("eip155:31337:0x..."). Empty with a pool.
    * </pre>
    *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
@@ -89,7 +91,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
+   * Registered name, or CAIP-10 account id ("eip155:31337:0x..."). Empty with a pool.
    * </pre>
    *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
@@ -320,6 +322,108 @@ java.lang.String defaultValue) {
     return map.get(key);
   }
 
+  public static final int POOL_FIELD_NUMBER = 20;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object pool_ = "";
+  /**
+   * <pre>
+   * Name of a pool, in place of a submitter. The ledger chooses an account of the pool when it
+   * accepts the transaction: one that is active, neither paused nor protected, and funded, with the
+   * shortest queue. (pool, request_id) then names that transaction forever, also after the account
+   * has left the pool.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  @java.lang.Override
+  public java.lang.String getPool() {
+    java.lang.Object ref = pool_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      pool_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Name of a pool, in place of a submitter. The ledger chooses an account of the pool when it
+   * accepts the transaction: one that is active, neither paused nor protected, and funded, with the
+   * shortest queue. (pool, request_id) then names that transaction forever, also after the account
+   * has left the pool.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getPoolBytes() {
+    java.lang.Object ref = pool_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      pool_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int STICKY_KEY_FIELD_NUMBER = 21;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object stickyKey_ = "";
+  /**
+   * <pre>
+   * With a pool: transactions with the same key get the same account while it accepts transactions
+   * and the members of the pool do not change. Not part of the request's identity.
+   * </pre>
+   *
+   * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+   * @return The stickyKey.
+   */
+  @java.lang.Override
+  public java.lang.String getStickyKey() {
+    java.lang.Object ref = stickyKey_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      stickyKey_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * With a pool: transactions with the same key get the same account while it accepts transactions
+   * and the members of the pool do not change. Not part of the request's identity.
+   * </pre>
+   *
+   * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+   * @return The bytes for stickyKey.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getStickyKeyBytes() {
+    java.lang.Object ref = stickyKey_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      stickyKey_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -352,6 +456,12 @@ java.lang.String defaultValue) {
         internalGetLabels(),
         LabelsDefaultEntryHolder.defaultEntry,
         5);
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 20, pool_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(stickyKey_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 21, stickyKey_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -379,6 +489,12 @@ java.lang.String defaultValue) {
           .buildPartial();
       size += com.google.protobuf.CodedOutputStream
           .computeMessageSize(5, labels__);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(20, pool_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(stickyKey_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(21, stickyKey_);
     }
     return size;
   }
@@ -420,6 +536,10 @@ java.lang.String defaultValue) {
     }
     if (!internalGetLabels().equals(
         other.internalGetLabels())) return false;
+    if (!getPool()
+        .equals(other.getPool())) return false;
+    if (!getStickyKey()
+        .equals(other.getStickyKey())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -447,6 +567,10 @@ java.lang.String defaultValue) {
       hash = (37 * hash) + LABELS_FIELD_NUMBER;
       hash = (53 * hash) + internalGetLabels().hashCode();
     }
+    hash = (37 * hash) + POOL_FIELD_NUMBER;
+    hash = (53 * hash) + getPool().hashCode();
+    hash = (37 * hash) + STICKY_KEY_FIELD_NUMBER;
+    hash = (53 * hash) + getStickyKey().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -620,6 +744,8 @@ java.lang.String defaultValue) {
         termsBuilder_ = null;
       }
       internalGetMutableLabels().clear();
+      pool_ = "";
+      stickyKey_ = "";
       return this;
     }
 
@@ -676,6 +802,12 @@ java.lang.String defaultValue) {
         result.labels_ = internalGetLabels();
         result.labels_.makeImmutable();
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.pool_ = pool_;
+      }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.stickyKey_ = stickyKey_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -710,6 +842,16 @@ java.lang.String defaultValue) {
       internalGetMutableLabels().mergeFrom(
           other.internalGetLabels());
       bitField0_ |= 0x00000010;
+      if (!other.getPool().isEmpty()) {
+        pool_ = other.pool_;
+        bitField0_ |= 0x00000020;
+        onChanged();
+      }
+      if (!other.getStickyKey().isEmpty()) {
+        stickyKey_ = other.stickyKey_;
+        bitField0_ |= 0x00000040;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -767,6 +909,16 @@ java.lang.String defaultValue) {
               bitField0_ |= 0x00000010;
               break;
             } // case 42
+            case 162: {
+              pool_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 162
+            case 170: {
+              stickyKey_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 170
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -787,7 +939,7 @@ java.lang.String defaultValue) {
     private java.lang.Object submitter_ = "";
     /**
      * <pre>
-     * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
+     * Registered name, or CAIP-10 account id ("eip155:31337:0x..."). Empty with a pool.
      * </pre>
      *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
@@ -807,7 +959,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
+     * Registered name, or CAIP-10 account id ("eip155:31337:0x..."). Empty with a pool.
      * </pre>
      *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
@@ -828,7 +980,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
+     * Registered name, or CAIP-10 account id ("eip155:31337:0x..."). Empty with a pool.
      * </pre>
      *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
@@ -845,7 +997,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
+     * Registered name, or CAIP-10 account id ("eip155:31337:0x..."). Empty with a pool.
      * </pre>
      *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
@@ -859,7 +1011,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
+     * Registered name, or CAIP-10 account id ("eip155:31337:0x..."). Empty with a pool.
      * </pre>
      *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
@@ -1389,6 +1541,210 @@ java.lang.String defaultValue) {
       internalGetMutableLabels().getMutableMap()
           .putAll(values);
       bitField0_ |= 0x00000010;
+      return this;
+    }
+
+    private java.lang.Object pool_ = "";
+    /**
+     * <pre>
+     * Name of a pool, in place of a submitter. The ledger chooses an account of the pool when it
+     * accepts the transaction: one that is active, neither paused nor protected, and funded, with the
+     * shortest queue. (pool, request_id) then names that transaction forever, also after the account
+     * has left the pool.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return The pool.
+     */
+    public java.lang.String getPool() {
+      java.lang.Object ref = pool_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        pool_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of a pool, in place of a submitter. The ledger chooses an account of the pool when it
+     * accepts the transaction: one that is active, neither paused nor protected, and funded, with the
+     * shortest queue. (pool, request_id) then names that transaction forever, also after the account
+     * has left the pool.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return The bytes for pool.
+     */
+    public com.google.protobuf.ByteString
+        getPoolBytes() {
+      java.lang.Object ref = pool_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        pool_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of a pool, in place of a submitter. The ledger chooses an account of the pool when it
+     * accepts the transaction: one that is active, neither paused nor protected, and funded, with the
+     * shortest queue. (pool, request_id) then names that transaction forever, also after the account
+     * has left the pool.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @param value The pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPool(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      pool_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of a pool, in place of a submitter. The ledger chooses an account of the pool when it
+     * accepts the transaction: one that is active, neither paused nor protected, and funded, with the
+     * shortest queue. (pool, request_id) then names that transaction forever, also after the account
+     * has left the pool.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPool() {
+      pool_ = getDefaultInstance().getPool();
+      bitField0_ = (bitField0_ & ~0x00000020);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of a pool, in place of a submitter. The ledger chooses an account of the pool when it
+     * accepts the transaction: one that is active, neither paused nor protected, and funded, with the
+     * shortest queue. (pool, request_id) then names that transaction forever, also after the account
+     * has left the pool.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @param value The bytes for pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPoolBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      pool_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object stickyKey_ = "";
+    /**
+     * <pre>
+     * With a pool: transactions with the same key get the same account while it accepts transactions
+     * and the members of the pool do not change. Not part of the request's identity.
+     * </pre>
+     *
+     * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+     * @return The stickyKey.
+     */
+    public java.lang.String getStickyKey() {
+      java.lang.Object ref = stickyKey_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        stickyKey_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * With a pool: transactions with the same key get the same account while it accepts transactions
+     * and the members of the pool do not change. Not part of the request's identity.
+     * </pre>
+     *
+     * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+     * @return The bytes for stickyKey.
+     */
+    public com.google.protobuf.ByteString
+        getStickyKeyBytes() {
+      java.lang.Object ref = stickyKey_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        stickyKey_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * With a pool: transactions with the same key get the same account while it accepts transactions
+     * and the members of the pool do not change. Not part of the request's identity.
+     * </pre>
+     *
+     * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+     * @param value The stickyKey to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStickyKey(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      stickyKey_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * With a pool: transactions with the same key get the same account while it accepts transactions
+     * and the members of the pool do not change. Not part of the request's identity.
+     * </pre>
+     *
+     * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearStickyKey() {
+      stickyKey_ = getDefaultInstance().getStickyKey();
+      bitField0_ = (bitField0_ & ~0x00000040);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * With a pool: transactions with the same key get the same account while it accepts transactions
+     * and the members of the pool do not change. Not part of the request's identity.
+     * </pre>
+     *
+     * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+     * @param value The bytes for stickyKey to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStickyKeyBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      stickyKey_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
       return this;
     }
 

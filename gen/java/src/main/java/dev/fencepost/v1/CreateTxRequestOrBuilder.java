@@ -12,7 +12,7 @@ public interface CreateTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
+   * Registered name, or CAIP-10 account id ("eip155:31337:0x..."). Empty with a pool.
    * </pre>
    *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
@@ -21,7 +21,7 @@ public interface CreateTxRequestOrBuilder extends
   java.lang.String getSubmitter();
   /**
    * <pre>
-   * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
+   * Registered name, or CAIP-10 account id ("eip155:31337:0x..."). Empty with a pool.
    * </pre>
    *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
@@ -152,4 +152,52 @@ java.lang.String defaultValue);
    */
   java.lang.String getLabelsOrThrow(
       java.lang.String key);
+
+  /**
+   * <pre>
+   * Name of a pool, in place of a submitter. The ledger chooses an account of the pool when it
+   * accepts the transaction: one that is active, neither paused nor protected, and funded, with the
+   * shortest queue. (pool, request_id) then names that transaction forever, also after the account
+   * has left the pool.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  java.lang.String getPool();
+  /**
+   * <pre>
+   * Name of a pool, in place of a submitter. The ledger chooses an account of the pool when it
+   * accepts the transaction: one that is active, neither paused nor protected, and funded, with the
+   * shortest queue. (pool, request_id) then names that transaction forever, also after the account
+   * has left the pool.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  com.google.protobuf.ByteString
+      getPoolBytes();
+
+  /**
+   * <pre>
+   * With a pool: transactions with the same key get the same account while it accepts transactions
+   * and the members of the pool do not change. Not part of the request's identity.
+   * </pre>
+   *
+   * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+   * @return The stickyKey.
+   */
+  java.lang.String getStickyKey();
+  /**
+   * <pre>
+   * With a pool: transactions with the same key get the same account while it accepts transactions
+   * and the members of the pool do not change. Not part of the request's identity.
+   * </pre>
+   *
+   * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+   * @return The bytes for stickyKey.
+   */
+  com.google.protobuf.ByteString
+      getStickyKeyBytes();
 }

@@ -264,6 +264,41 @@ public enum ErrorReason
    * <code>ERROR_REASON_PAUSE_CHANGED = 60;</code>
    */
   ERROR_REASON_PAUSE_CHANGED(60),
+  /**
+   * <pre>
+   * NOT_FOUND: unknown pool. Correct the name, or create it with CreatePool.
+   * </pre>
+   *
+   * <code>ERROR_REASON_POOL_NOT_FOUND = 70;</code>
+   */
+  ERROR_REASON_POOL_NOT_FOUND(70),
+  /**
+   * <pre>
+   * ALREADY_EXISTS: the pool exists on another chain. Use another name.
+   * </pre>
+   *
+   * <code>ERROR_REASON_POOL_EXISTS = 71;</code>
+   */
+  ERROR_REASON_POOL_EXISTS(71),
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: the pool has no active member; nothing was queued. Add an account with
+   * AddPoolMember, then retry with the same request_id.
+   * </pre>
+   *
+   * <code>ERROR_REASON_POOL_EMPTY = 72;</code>
+   */
+  ERROR_REASON_POOL_EMPTY(72),
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: all active members of the pool are paused or protected; nothing was
+   * queued. Resume one or exit its protection, or add another account, then retry with the same
+   * request_id.
+   * </pre>
+   *
+   * <code>ERROR_REASON_POOL_STOPPED = 73;</code>
+   */
+  ERROR_REASON_POOL_STOPPED(73),
   UNRECOGNIZED(-1),
   ;
 
@@ -524,6 +559,41 @@ public enum ErrorReason
    * <code>ERROR_REASON_PAUSE_CHANGED = 60;</code>
    */
   public static final int ERROR_REASON_PAUSE_CHANGED_VALUE = 60;
+  /**
+   * <pre>
+   * NOT_FOUND: unknown pool. Correct the name, or create it with CreatePool.
+   * </pre>
+   *
+   * <code>ERROR_REASON_POOL_NOT_FOUND = 70;</code>
+   */
+  public static final int ERROR_REASON_POOL_NOT_FOUND_VALUE = 70;
+  /**
+   * <pre>
+   * ALREADY_EXISTS: the pool exists on another chain. Use another name.
+   * </pre>
+   *
+   * <code>ERROR_REASON_POOL_EXISTS = 71;</code>
+   */
+  public static final int ERROR_REASON_POOL_EXISTS_VALUE = 71;
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: the pool has no active member; nothing was queued. Add an account with
+   * AddPoolMember, then retry with the same request_id.
+   * </pre>
+   *
+   * <code>ERROR_REASON_POOL_EMPTY = 72;</code>
+   */
+  public static final int ERROR_REASON_POOL_EMPTY_VALUE = 72;
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: all active members of the pool are paused or protected; nothing was
+   * queued. Resume one or exit its protection, or add another account, then retry with the same
+   * request_id.
+   * </pre>
+   *
+   * <code>ERROR_REASON_POOL_STOPPED = 73;</code>
+   */
+  public static final int ERROR_REASON_POOL_STOPPED_VALUE = 73;
 
 
   public final int getNumber() {
@@ -577,6 +647,10 @@ public enum ErrorReason
       case 40: return ERROR_REASON_SINK_NOT_FOUND;
       case 50: return ERROR_REASON_POLICY_DENIED;
       case 60: return ERROR_REASON_PAUSE_CHANGED;
+      case 70: return ERROR_REASON_POOL_NOT_FOUND;
+      case 71: return ERROR_REASON_POOL_EXISTS;
+      case 72: return ERROR_REASON_POOL_EMPTY;
+      case 73: return ERROR_REASON_POOL_STOPPED;
       default: return null;
     }
   }

@@ -36,7 +36,7 @@ public final class Errors extends com.google.protobuf.GeneratedFile {
   static {
     java.lang.String[] descriptorData = {
       "\n\031fencepost/v1/errors.proto\022\014fencepost.v" +
-      "1*\222\007\n\013ErrorReason\022\034\n\030ERROR_REASON_UNSPEC" +
+      "1*\215\010\n\013ErrorReason\022\034\n\030ERROR_REASON_UNSPEC" +
       "IFIED\020\000\022\036\n\032ERROR_REASON_INVALID_FIELD\020\001\022" +
       "\036\n\032ERROR_REASON_UNKNOWN_FIELD\020\002\022\"\n\036ERROR" +
       "_REASON_PAYLOAD_TOO_LARGE\020\003\022$\n ERROR_REA" +
@@ -58,10 +58,13 @@ public final class Errors extends com.google.protobuf.GeneratedFile {
       "RROR_REASON_UNKNOWN_METHOD\020\026\022\037\n\033ERROR_RE" +
       "ASON_CALLER_LIMITED\020\027\022\037\n\033ERROR_REASON_SI" +
       "NK_NOT_FOUND\020(\022\036\n\032ERROR_REASON_POLICY_DE" +
-      "NIED\0202\022\036\n\032ERROR_REASON_PAUSE_CHANGED\020<BT" +
-      "\n\020dev.fencepost.v1P\001Z>github.com/fencepo" +
-      "st/fencepost/gen/go/fencepost/v1;fencepo" +
-      "stv1b\006proto3"
+      "NIED\0202\022\036\n\032ERROR_REASON_PAUSE_CHANGED\020<\022\037" +
+      "\n\033ERROR_REASON_POOL_NOT_FOUND\020F\022\034\n\030ERROR" +
+      "_REASON_POOL_EXISTS\020G\022\033\n\027ERROR_REASON_PO" +
+      "OL_EMPTY\020H\022\035\n\031ERROR_REASON_POOL_STOPPED\020" +
+      "IBT\n\020dev.fencepost.v1P\001Z>github.com/fenc" +
+      "epost/fencepost/gen/go/fencepost/v1;fenc" +
+      "epostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

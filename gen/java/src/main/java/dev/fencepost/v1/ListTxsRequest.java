@@ -34,6 +34,7 @@ private static final long serialVersionUID = 0L;
     view_ = 0;
     labels_ =
         com.google.protobuf.LazyStringArrayList.emptyList();
+    pool_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -390,6 +391,53 @@ private static final long serialVersionUID = 0L;
     return createdBefore_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createdBefore_;
   }
 
+  public static final int POOL_FIELD_NUMBER = 20;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object pool_ = "";
+  /**
+   * <pre>
+   * Only transactions that were created with this pool; empty: all.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  @java.lang.Override
+  public java.lang.String getPool() {
+    java.lang.Object ref = pool_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      pool_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Only transactions that were created with this pool; empty: all.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getPoolBytes() {
+    java.lang.Object ref = pool_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      pool_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -432,6 +480,9 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000002) != 0)) {
       output.writeMessage(8, getCreatedBefore());
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 20, pool_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -479,6 +530,9 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(8, getCreatedBefore());
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(20, pool_);
+    }
     return size;
   }
   @java.lang.Override
@@ -523,6 +577,8 @@ private static final long serialVersionUID = 0L;
       if (!getCreatedBefore()
           .equals(other.getCreatedBefore())) return false;
     }
+    if (!getPool()
+        .equals(other.getPool())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -558,6 +614,8 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + CREATED_BEFORE_FIELD_NUMBER;
       hash = (53 * hash) + getCreatedBefore().hashCode();
     }
+    hash = (37 * hash) + POOL_FIELD_NUMBER;
+    hash = (53 * hash) + getPool().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -713,6 +771,7 @@ private static final long serialVersionUID = 0L;
         createdBeforeBuilder_.dispose();
         createdBeforeBuilder_ = null;
       }
+      pool_ = "";
       return this;
     }
 
@@ -779,6 +838,9 @@ private static final long serialVersionUID = 0L;
             : createdBeforeBuilder_.build();
         to_bitField0_ |= 0x00000002;
       }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.pool_ = pool_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -836,6 +898,11 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasCreatedBefore()) {
         mergeCreatedBefore(other.getCreatedBefore());
+      }
+      if (!other.getPool().isEmpty()) {
+        pool_ = other.pool_;
+        bitField0_ |= 0x00000100;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -916,6 +983,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000080;
               break;
             } // case 66
+            case 162: {
+              pool_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 162
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1854,6 +1926,98 @@ private static final long serialVersionUID = 0L;
         createdBefore_ = null;
       }
       return createdBeforeBuilder_;
+    }
+
+    private java.lang.Object pool_ = "";
+    /**
+     * <pre>
+     * Only transactions that were created with this pool; empty: all.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return The pool.
+     */
+    public java.lang.String getPool() {
+      java.lang.Object ref = pool_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        pool_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Only transactions that were created with this pool; empty: all.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return The bytes for pool.
+     */
+    public com.google.protobuf.ByteString
+        getPoolBytes() {
+      java.lang.Object ref = pool_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        pool_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Only transactions that were created with this pool; empty: all.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @param value The pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPool(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      pool_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only transactions that were created with this pool; empty: all.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPool() {
+      pool_ = getDefaultInstance().getPool();
+      bitField0_ = (bitField0_ & ~0x00000100);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only transactions that were created with this pool; empty: all.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @param value The bytes for pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPoolBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      pool_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.ListTxsRequest)

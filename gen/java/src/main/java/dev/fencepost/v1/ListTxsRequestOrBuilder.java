@@ -214,4 +214,24 @@ public interface ListTxsRequestOrBuilder extends
    * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getCreatedBeforeOrBuilder();
+
+  /**
+   * <pre>
+   * Only transactions that were created with this pool; empty: all.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  java.lang.String getPool();
+  /**
+   * <pre>
+   * Only transactions that were created with this pool; empty: all.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  com.google.protobuf.ByteString
+      getPoolBytes();
 }

@@ -30,6 +30,7 @@ private static final long serialVersionUID = 0L;
   private RequestKey() {
     submitter_ = "";
     requestId_ = "";
+    pool_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -54,6 +55,10 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object submitter_ = "";
   /**
+   * <pre>
+   * Empty with a pool.
+   * </pre>
+   *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
@@ -71,6 +76,10 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
+   * <pre>
+   * Empty with a pool.
+   * </pre>
+   *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
@@ -128,6 +137,53 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int POOL_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object pool_ = "";
+  /**
+   * <pre>
+   * For a transaction that was created with a pool.
+   * </pre>
+   *
+   * <code>string pool = 3 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  @java.lang.Override
+  public java.lang.String getPool() {
+    java.lang.Object ref = pool_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      pool_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * For a transaction that was created with a pool.
+   * </pre>
+   *
+   * <code>string pool = 3 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getPoolBytes() {
+    java.lang.Object ref = pool_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      pool_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -148,6 +204,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(requestId_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 2, requestId_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 3, pool_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -157,6 +216,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(requestId_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(2, requestId_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(3, pool_);
     }
     return size;
   }
@@ -186,6 +248,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getSubmitter())) return false;
     if (!getRequestId()
         .equals(other.getRequestId())) return false;
+    if (!getPool()
+        .equals(other.getPool())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -201,6 +265,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getSubmitter().hashCode();
     hash = (37 * hash) + REQUEST_ID_FIELD_NUMBER;
     hash = (53 * hash) + getRequestId().hashCode();
+    hash = (37 * hash) + POOL_FIELD_NUMBER;
+    hash = (53 * hash) + getPool().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -334,6 +400,7 @@ private static final long serialVersionUID = 0L;
       bitField0_ = 0;
       submitter_ = "";
       requestId_ = "";
+      pool_ = "";
       return this;
     }
 
@@ -373,6 +440,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.requestId_ = requestId_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.pool_ = pool_;
+      }
     }
 
     @java.lang.Override
@@ -395,6 +465,11 @@ private static final long serialVersionUID = 0L;
       if (!other.getRequestId().isEmpty()) {
         requestId_ = other.requestId_;
         bitField0_ |= 0x00000002;
+        onChanged();
+      }
+      if (!other.getPool().isEmpty()) {
+        pool_ = other.pool_;
+        bitField0_ |= 0x00000004;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -431,6 +506,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 18
+            case 26: {
+              pool_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 26
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -450,6 +530,10 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object submitter_ = "";
     /**
+     * <pre>
+     * Empty with a pool.
+     * </pre>
+     *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The submitter.
      */
@@ -466,6 +550,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * Empty with a pool.
+     * </pre>
+     *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The bytes for submitter.
      */
@@ -483,6 +571,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * Empty with a pool.
+     * </pre>
+     *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The submitter to set.
      * @return This builder for chaining.
@@ -496,6 +588,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Empty with a pool.
+     * </pre>
+     *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return This builder for chaining.
      */
@@ -506,6 +602,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Empty with a pool.
+     * </pre>
+     *
      * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The bytes for submitter to set.
      * @return This builder for chaining.
@@ -588,6 +688,98 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       requestId_ = value;
       bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object pool_ = "";
+    /**
+     * <pre>
+     * For a transaction that was created with a pool.
+     * </pre>
+     *
+     * <code>string pool = 3 [json_name = "pool"];</code>
+     * @return The pool.
+     */
+    public java.lang.String getPool() {
+      java.lang.Object ref = pool_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        pool_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * For a transaction that was created with a pool.
+     * </pre>
+     *
+     * <code>string pool = 3 [json_name = "pool"];</code>
+     * @return The bytes for pool.
+     */
+    public com.google.protobuf.ByteString
+        getPoolBytes() {
+      java.lang.Object ref = pool_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        pool_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * For a transaction that was created with a pool.
+     * </pre>
+     *
+     * <code>string pool = 3 [json_name = "pool"];</code>
+     * @param value The pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPool(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      pool_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For a transaction that was created with a pool.
+     * </pre>
+     *
+     * <code>string pool = 3 [json_name = "pool"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPool() {
+      pool_ = getDefaultInstance().getPool();
+      bitField0_ = (bitField0_ & ~0x00000004);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For a transaction that was created with a pool.
+     * </pre>
+     *
+     * <code>string pool = 3 [json_name = "pool"];</code>
+     * @param value The bytes for pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPoolBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      pool_ = value;
+      bitField0_ |= 0x00000004;
       onChanged();
       return this;
     }

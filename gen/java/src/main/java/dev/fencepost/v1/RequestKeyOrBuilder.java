@@ -11,11 +11,19 @@ public interface RequestKeyOrBuilder extends
     com.google.protobuf.MessageOrBuilder {
 
   /**
+   * <pre>
+   * Empty with a pool.
+   * </pre>
+   *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   java.lang.String getSubmitter();
   /**
+   * <pre>
+   * Empty with a pool.
+   * </pre>
+   *
    * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
@@ -33,4 +41,24 @@ public interface RequestKeyOrBuilder extends
    */
   com.google.protobuf.ByteString
       getRequestIdBytes();
+
+  /**
+   * <pre>
+   * For a transaction that was created with a pool.
+   * </pre>
+   *
+   * <code>string pool = 3 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  java.lang.String getPool();
+  /**
+   * <pre>
+   * For a transaction that was created with a pool.
+   * </pre>
+   *
+   * <code>string pool = 3 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  com.google.protobuf.ByteString
+      getPoolBytes();
 }

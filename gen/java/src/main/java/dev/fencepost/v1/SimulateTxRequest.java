@@ -29,6 +29,8 @@ private static final long serialVersionUID = 0L;
   }
   private SimulateTxRequest() {
     submitter_ = "";
+    pool_ = "";
+    stickyKey_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -173,6 +175,100 @@ private static final long serialVersionUID = 0L;
     return terms_ == null ? dev.fencepost.v1.Terms.getDefaultInstance() : terms_;
   }
 
+  public static final int POOL_FIELD_NUMBER = 20;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object pool_ = "";
+  /**
+   * <pre>
+   * As in CreateTx. It is simulated with the account that would be chosen now.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  @java.lang.Override
+  public java.lang.String getPool() {
+    java.lang.Object ref = pool_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      pool_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * As in CreateTx. It is simulated with the account that would be chosen now.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getPoolBytes() {
+    java.lang.Object ref = pool_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      pool_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int STICKY_KEY_FIELD_NUMBER = 21;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object stickyKey_ = "";
+  /**
+   * <pre>
+   * As in CreateTx.
+   * </pre>
+   *
+   * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+   * @return The stickyKey.
+   */
+  @java.lang.Override
+  public java.lang.String getStickyKey() {
+    java.lang.Object ref = stickyKey_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      stickyKey_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * As in CreateTx.
+   * </pre>
+   *
+   * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+   * @return The bytes for stickyKey.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getStickyKeyBytes() {
+    java.lang.Object ref = stickyKey_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      stickyKey_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -196,6 +292,12 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       output.writeMessage(3, getTerms());
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 20, pool_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(stickyKey_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 21, stickyKey_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -210,6 +312,12 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(3, getTerms());
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(20, pool_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(stickyKey_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(21, stickyKey_);
     }
     return size;
   }
@@ -247,6 +355,10 @@ private static final long serialVersionUID = 0L;
       if (!getTerms()
           .equals(other.getTerms())) return false;
     }
+    if (!getPool()
+        .equals(other.getPool())) return false;
+    if (!getStickyKey()
+        .equals(other.getStickyKey())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -268,6 +380,10 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + TERMS_FIELD_NUMBER;
       hash = (53 * hash) + getTerms().hashCode();
     }
+    hash = (37 * hash) + POOL_FIELD_NUMBER;
+    hash = (53 * hash) + getPool().hashCode();
+    hash = (37 * hash) + STICKY_KEY_FIELD_NUMBER;
+    hash = (53 * hash) + getStickyKey().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -417,6 +533,8 @@ private static final long serialVersionUID = 0L;
         termsBuilder_.dispose();
         termsBuilder_ = null;
       }
+      pool_ = "";
+      stickyKey_ = "";
       return this;
     }
 
@@ -466,6 +584,12 @@ private static final long serialVersionUID = 0L;
             : termsBuilder_.build();
         to_bitField0_ |= 0x00000002;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.pool_ = pool_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.stickyKey_ = stickyKey_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -491,6 +615,16 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasTerms()) {
         mergeTerms(other.getTerms());
+      }
+      if (!other.getPool().isEmpty()) {
+        pool_ = other.pool_;
+        bitField0_ |= 0x00000008;
+        onChanged();
+      }
+      if (!other.getStickyKey().isEmpty()) {
+        stickyKey_ = other.stickyKey_;
+        bitField0_ |= 0x00000010;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -535,6 +669,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 26
+            case 162: {
+              pool_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 162
+            case 170: {
+              stickyKey_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 170
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -952,6 +1096,190 @@ private static final long serialVersionUID = 0L;
         terms_ = null;
       }
       return termsBuilder_;
+    }
+
+    private java.lang.Object pool_ = "";
+    /**
+     * <pre>
+     * As in CreateTx. It is simulated with the account that would be chosen now.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return The pool.
+     */
+    public java.lang.String getPool() {
+      java.lang.Object ref = pool_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        pool_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * As in CreateTx. It is simulated with the account that would be chosen now.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return The bytes for pool.
+     */
+    public com.google.protobuf.ByteString
+        getPoolBytes() {
+      java.lang.Object ref = pool_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        pool_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * As in CreateTx. It is simulated with the account that would be chosen now.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @param value The pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPool(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      pool_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * As in CreateTx. It is simulated with the account that would be chosen now.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPool() {
+      pool_ = getDefaultInstance().getPool();
+      bitField0_ = (bitField0_ & ~0x00000008);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * As in CreateTx. It is simulated with the account that would be chosen now.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @param value The bytes for pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPoolBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      pool_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object stickyKey_ = "";
+    /**
+     * <pre>
+     * As in CreateTx.
+     * </pre>
+     *
+     * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+     * @return The stickyKey.
+     */
+    public java.lang.String getStickyKey() {
+      java.lang.Object ref = stickyKey_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        stickyKey_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * As in CreateTx.
+     * </pre>
+     *
+     * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+     * @return The bytes for stickyKey.
+     */
+    public com.google.protobuf.ByteString
+        getStickyKeyBytes() {
+      java.lang.Object ref = stickyKey_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        stickyKey_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * As in CreateTx.
+     * </pre>
+     *
+     * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+     * @param value The stickyKey to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStickyKey(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      stickyKey_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * As in CreateTx.
+     * </pre>
+     *
+     * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearStickyKey() {
+      stickyKey_ = getDefaultInstance().getStickyKey();
+      bitField0_ = (bitField0_ & ~0x00000010);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * As in CreateTx.
+     * </pre>
+     *
+     * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+     * @param value The bytes for stickyKey to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStickyKeyBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      stickyKey_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.SimulateTxRequest)

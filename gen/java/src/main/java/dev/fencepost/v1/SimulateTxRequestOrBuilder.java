@@ -83,4 +83,44 @@ public interface SimulateTxRequestOrBuilder extends
    * <code>.fencepost.v1.Terms terms = 3 [json_name = "terms"];</code>
    */
   dev.fencepost.v1.TermsOrBuilder getTermsOrBuilder();
+
+  /**
+   * <pre>
+   * As in CreateTx. It is simulated with the account that would be chosen now.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  java.lang.String getPool();
+  /**
+   * <pre>
+   * As in CreateTx. It is simulated with the account that would be chosen now.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  com.google.protobuf.ByteString
+      getPoolBytes();
+
+  /**
+   * <pre>
+   * As in CreateTx.
+   * </pre>
+   *
+   * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+   * @return The stickyKey.
+   */
+  java.lang.String getStickyKey();
+  /**
+   * <pre>
+   * As in CreateTx.
+   * </pre>
+   *
+   * <code>string sticky_key = 21 [json_name = "stickyKey"];</code>
+   * @return The bytes for stickyKey.
+   */
+  com.google.protobuf.ByteString
+      getStickyKeyBytes();
 }

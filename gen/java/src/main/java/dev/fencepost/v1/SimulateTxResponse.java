@@ -36,6 +36,7 @@ private static final long serialVersionUID = 0L;
     maxCost_ = "";
     missingFunds_ = "";
     deniedBy_ = "";
+    submitter_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -453,6 +454,53 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int SUBMITTER_FIELD_NUMBER = 22;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object submitter_ = "";
+  /**
+   * <pre>
+   * The account that it was simulated with.
+   * </pre>
+   *
+   * <code>string submitter = 22 [json_name = "submitter"];</code>
+   * @return The submitter.
+   */
+  @java.lang.Override
+  public java.lang.String getSubmitter() {
+    java.lang.Object ref = submitter_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      submitter_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The account that it was simulated with.
+   * </pre>
+   *
+   * <code>string submitter = 22 [json_name = "submitter"];</code>
+   * @return The bytes for submitter.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getSubmitterBytes() {
+    java.lang.Object ref = submitter_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      submitter_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -494,6 +542,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(deniedBy_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 20, deniedBy_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(submitter_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 22, submitter_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -525,6 +576,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(deniedBy_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(20, deniedBy_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(submitter_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(22, submitter_);
     }
     return size;
   }
@@ -568,6 +622,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getMissingFunds())) return false;
     if (!getDeniedBy()
         .equals(other.getDeniedBy())) return false;
+    if (!getSubmitter()
+        .equals(other.getSubmitter())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -598,6 +654,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getMissingFunds().hashCode();
     hash = (37 * hash) + DENIED_BY_FIELD_NUMBER;
     hash = (53 * hash) + getDeniedBy().hashCode();
+    hash = (37 * hash) + SUBMITTER_FIELD_NUMBER;
+    hash = (53 * hash) + getSubmitter().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -738,6 +796,7 @@ private static final long serialVersionUID = 0L;
       maxCost_ = "";
       missingFunds_ = "";
       deniedBy_ = "";
+      submitter_ = "";
       return this;
     }
 
@@ -798,6 +857,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000100) != 0)) {
         result.deniedBy_ = deniedBy_;
       }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
+        result.submitter_ = submitter_;
+      }
     }
 
     @java.lang.Override
@@ -853,6 +915,11 @@ private static final long serialVersionUID = 0L;
       if (!other.getDeniedBy().isEmpty()) {
         deniedBy_ = other.deniedBy_;
         bitField0_ |= 0x00000100;
+        onChanged();
+      }
+      if (!other.getSubmitter().isEmpty()) {
+        submitter_ = other.submitter_;
+        bitField0_ |= 0x00000200;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -924,6 +991,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000100;
               break;
             } // case 162
+            case 178: {
+              submitter_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000200;
+              break;
+            } // case 178
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1732,6 +1804,98 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       deniedBy_ = value;
       bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object submitter_ = "";
+    /**
+     * <pre>
+     * The account that it was simulated with.
+     * </pre>
+     *
+     * <code>string submitter = 22 [json_name = "submitter"];</code>
+     * @return The submitter.
+     */
+    public java.lang.String getSubmitter() {
+      java.lang.Object ref = submitter_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        submitter_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The account that it was simulated with.
+     * </pre>
+     *
+     * <code>string submitter = 22 [json_name = "submitter"];</code>
+     * @return The bytes for submitter.
+     */
+    public com.google.protobuf.ByteString
+        getSubmitterBytes() {
+      java.lang.Object ref = submitter_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        submitter_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The account that it was simulated with.
+     * </pre>
+     *
+     * <code>string submitter = 22 [json_name = "submitter"];</code>
+     * @param value The submitter to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSubmitter(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      submitter_ = value;
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The account that it was simulated with.
+     * </pre>
+     *
+     * <code>string submitter = 22 [json_name = "submitter"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSubmitter() {
+      submitter_ = getDefaultInstance().getSubmitter();
+      bitField0_ = (bitField0_ & ~0x00000200);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The account that it was simulated with.
+     * </pre>
+     *
+     * <code>string submitter = 22 [json_name = "submitter"];</code>
+     * @param value The bytes for submitter to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSubmitterBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      submitter_ = value;
+      bitField0_ |= 0x00000200;
       onChanged();
       return this;
     }

@@ -185,4 +185,24 @@ public interface SimulateTxResponseOrBuilder extends
    */
   com.google.protobuf.ByteString
       getDeniedByBytes();
+
+  /**
+   * <pre>
+   * The account that it was simulated with.
+   * </pre>
+   *
+   * <code>string submitter = 22 [json_name = "submitter"];</code>
+   * @return The submitter.
+   */
+  java.lang.String getSubmitter();
+  /**
+   * <pre>
+   * The account that it was simulated with.
+   * </pre>
+   *
+   * <code>string submitter = 22 [json_name = "submitter"];</code>
+   * @return The bytes for submitter.
+   */
+  com.google.protobuf.ByteString
+      getSubmitterBytes();
 }

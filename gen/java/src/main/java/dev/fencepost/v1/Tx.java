@@ -42,6 +42,7 @@ private static final long serialVersionUID = 0L;
     reason_ = "";
     lastError_ = "";
     confirmations_ = java.util.Collections.emptyList();
+    pool_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -916,6 +917,53 @@ java.lang.String defaultValue) {
     return archiveTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : archiveTime_;
   }
 
+  public static final int POOL_FIELD_NUMBER = 40;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object pool_ = "";
+  /**
+   * <pre>
+   * The pool that it was created with; empty if its request named the submitter.
+   * </pre>
+   *
+   * <code>string pool = 40 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  @java.lang.Override
+  public java.lang.String getPool() {
+    java.lang.Object ref = pool_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      pool_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The pool that it was created with; empty if its request named the submitter.
+   * </pre>
+   *
+   * <code>string pool = 40 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getPoolBytes() {
+    java.lang.Object ref = pool_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      pool_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -1001,6 +1049,9 @@ java.lang.String defaultValue) {
     }
     if (((bitField0_ & 0x00000100) != 0)) {
       output.writeMessage(23, getArchiveTime());
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 40, pool_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -1103,6 +1154,9 @@ java.lang.String defaultValue) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(23, getArchiveTime());
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(40, pool_);
+    }
     return size;
   }
   @java.lang.Override
@@ -1197,6 +1251,8 @@ java.lang.String defaultValue) {
       if (!getArchiveTime()
           .equals(other.getArchiveTime())) return false;
     }
+    if (!getPool()
+        .equals(other.getPool())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -1279,6 +1335,8 @@ java.lang.String defaultValue) {
       hash = (37 * hash) + ARCHIVE_TIME_FIELD_NUMBER;
       hash = (53 * hash) + getArchiveTime().hashCode();
     }
+    hash = (37 * hash) + POOL_FIELD_NUMBER;
+    hash = (53 * hash) + getPool().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1516,6 +1574,7 @@ java.lang.String defaultValue) {
         archiveTimeBuilder_.dispose();
         archiveTimeBuilder_ = null;
       }
+      pool_ = "";
       return this;
     }
 
@@ -1657,6 +1716,9 @@ java.lang.String defaultValue) {
             : archiveTimeBuilder_.build();
         to_bitField0_ |= 0x00000100;
       }
+      if (((from_bitField0_ & 0x00800000) != 0)) {
+        result.pool_ = pool_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1775,6 +1837,11 @@ java.lang.String defaultValue) {
       }
       if (other.hasArchiveTime()) {
         mergeArchiveTime(other.getArchiveTime());
+      }
+      if (!other.getPool().isEmpty()) {
+        pool_ = other.pool_;
+        bitField0_ |= 0x00800000;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1945,6 +2012,11 @@ java.lang.String defaultValue) {
               bitField0_ |= 0x00400000;
               break;
             } // case 186
+            case 322: {
+              pool_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00800000;
+              break;
+            } // case 322
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -4545,6 +4617,98 @@ java.lang.String defaultValue) {
         archiveTime_ = null;
       }
       return archiveTimeBuilder_;
+    }
+
+    private java.lang.Object pool_ = "";
+    /**
+     * <pre>
+     * The pool that it was created with; empty if its request named the submitter.
+     * </pre>
+     *
+     * <code>string pool = 40 [json_name = "pool"];</code>
+     * @return The pool.
+     */
+    public java.lang.String getPool() {
+      java.lang.Object ref = pool_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        pool_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The pool that it was created with; empty if its request named the submitter.
+     * </pre>
+     *
+     * <code>string pool = 40 [json_name = "pool"];</code>
+     * @return The bytes for pool.
+     */
+    public com.google.protobuf.ByteString
+        getPoolBytes() {
+      java.lang.Object ref = pool_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        pool_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The pool that it was created with; empty if its request named the submitter.
+     * </pre>
+     *
+     * <code>string pool = 40 [json_name = "pool"];</code>
+     * @param value The pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPool(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      pool_ = value;
+      bitField0_ |= 0x00800000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The pool that it was created with; empty if its request named the submitter.
+     * </pre>
+     *
+     * <code>string pool = 40 [json_name = "pool"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPool() {
+      pool_ = getDefaultInstance().getPool();
+      bitField0_ = (bitField0_ & ~0x00800000);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The pool that it was created with; empty if its request named the submitter.
+     * </pre>
+     *
+     * <code>string pool = 40 [json_name = "pool"];</code>
+     * @param value The bytes for pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPoolBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      pool_ = value;
+      bitField0_ |= 0x00800000;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Tx)

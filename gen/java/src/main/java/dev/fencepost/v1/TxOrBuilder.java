@@ -495,4 +495,24 @@ java.lang.String defaultValue);
    * <code>.google.protobuf.Timestamp archive_time = 23 [json_name = "archiveTime"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getArchiveTimeOrBuilder();
+
+  /**
+   * <pre>
+   * The pool that it was created with; empty if its request named the submitter.
+   * </pre>
+   *
+   * <code>string pool = 40 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  java.lang.String getPool();
+  /**
+   * <pre>
+   * The pool that it was created with; empty if its request named the submitter.
+   * </pre>
+   *
+   * <code>string pool = 40 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  com.google.protobuf.ByteString
+      getPoolBytes();
 }

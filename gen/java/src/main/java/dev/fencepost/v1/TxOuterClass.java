@@ -222,7 +222,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "\034\n\tdiagnosis\030\007 \001(\tR\tdiagnosis\022\026\n\006caller\030" +
       "\010 \001(\tR\006caller\022D\n\020last_submit_time\030\t \001(\0132" +
       "\032.google.protobuf.TimestampR\016lastSubmitT" +
-      "imeB\010\n\006_nonce\"\335\010\n\002Tx\022\023\n\005tx_id\030\001 \001(\tR\004txI" +
+      "imeB\010\n\006_nonce\"\361\010\n\002Tx\022\023\n\005tx_id\030\001 \001(\tR\004txI" +
       "d\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\035\n\nreque" +
       "st_id\030\003 \001(\tR\trequestId\022+\n\005state\030\004 \001(\0162\025." +
       "fencepost.v1.TxStateR\005state\0225\n\tsub_state" +
@@ -248,153 +248,158 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "lsEntryR\006labels\022J\n\023events_archive_time\030\026" +
       " \001(\0132\032.google.protobuf.TimestampR\021events" +
       "ArchiveTime\022=\n\014archive_time\030\027 \001(\0132\032.goog" +
-      "le.protobuf.TimestampR\013archiveTime\0329\n\013La" +
-      "belsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001" +
-      "(\tR\005value:\0028\001\":\n\010BlockRef\022\032\n\006number\030\001 \001(" +
-      "\004B\0020\001R\006number\022\022\n\004hash\030\002 \001(\tR\004hash\"\236\004\n\007Tx" +
-      "Event\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030" +
-      "\002 \001(\tR\tsubmitter\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq\022-" +
-      "\n\004kind\030\004 \001(\0162\031.fencepost.v1.TxEventKindR" +
-      "\004kind\022+\n\005state\030\005 \001(\0162\025.fencepost.v1.TxSt" +
-      "ateR\005state\0225\n\tsub_state\030\006 \001(\0162\030.fencepos" +
-      "t.v1.TxSubStateR\010subState\0222\n\010executed\030\007 " +
-      "\001(\0162\026.fencepost.v1.ExecutedR\010executed\022\027\n" +
-      "\007tx_hash\030\010 \001(\tR\006txHash\022/\n\007receipt\030\t \001(\0132" +
-      "\025.fencepost.v1.ReceiptR\007receipt\022\026\n\006reaso" +
-      "n\030\n \001(\tR\006reason\022\030\n\007message\030\013 \001(\tR\007messag" +
-      "e\022.\n\004time\030\014 \001(\0132\032.google.protobuf.Timest" +
-      "ampR\004time\022\031\n\010new_fork\030\r \001(\010R\007newFork\022<\n\r" +
-      "confirmations\030\016 \003(\0132\026.fencepost.v1.Block" +
-      "RefR\rconfirmations\"\250\002\n\017CreateTxRequest\022\034" +
-      "\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\035\n\nrequest_" +
-      "id\030\002 \001(\tR\trequestId\022/\n\007payload\030\003 \001(\0132\025.f" +
-      "encepost.v1.PayloadR\007payload\022)\n\005terms\030\004 " +
-      "\001(\0132\023.fencepost.v1.TermsR\005terms\022A\n\006label" +
-      "s\030\005 \003(\0132).fencepost.v1.CreateTxRequest.L" +
-      "abelsEntryR\006labels\0329\n\013LabelsEntry\022\020\n\003key" +
-      "\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\247\001" +
-      "\n\005Terms\022+\n\005speed\030\001 \001(\0162\025.fencepost.v1.Tx" +
-      "SpeedR\005speed\022\027\n\007max_fee\030\002 \001(\tR\006maxFee\0227\n" +
-      "\tnot_after\030\003 \001(\0132\032.google.protobuf.Times" +
-      "tampR\010notAfter\022\037\n\013cancel_late\030\004 \001(\010R\ncan" +
-      "celLate\"N\n\020CreateTxResponse\022 \n\002tx\030\001 \001(\0132" +
-      "\020.fencepost.v1.TxR\002tx\022\030\n\007created\030\002 \001(\010R\007" +
-      "created\"\215\001\n\021SimulateTxRequest\022\034\n\tsubmitt" +
-      "er\030\001 \001(\tR\tsubmitter\022/\n\007payload\030\002 \001(\0132\025.f" +
-      "encepost.v1.PayloadR\007payload\022)\n\005terms\030\003 " +
-      "\001(\0132\023.fencepost.v1.TermsR\005terms\"\223\002\n\022Simu" +
-      "lateTxResponse\022#\n\routcome_class\030\001 \001(\tR\014o" +
-      "utcomeClass\022\030\n\007message\030\002 \001(\tR\007message\022\037\n" +
-      "\tgas_limit\030\003 \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_ca" +
-      "p\030\004 \001(\tR\006feeCap\022\020\n\003tip\030\005 \001(\tR\003tip\022\025\n\006l1_" +
-      "fee\030\006 \001(\tR\005l1Fee\022\031\n\010max_cost\030\007 \001(\tR\007maxC" +
-      "ost\022#\n\rmissing_funds\030\010 \001(\tR\014missingFunds" +
-      "\022\033\n\tdenied_by\030\024 \001(\tR\010deniedBy\"Q\n\024BatchCr" +
-      "eateTxRequest\0229\n\010requests\030\001 \003(\0132\035.fencep" +
-      "ost.v1.CreateTxRequestR\010requests\"T\n\025Batc" +
-      "hCreateTxResponse\022;\n\007results\030\001 \003(\0132!.fen" +
-      "cepost.v1.BatchCreateTxResultR\007results\"\211" +
-      "\001\n\023BatchCreateTxResult\022\"\n\002tx\030\001 \001(\0132\020.fen" +
-      "cepost.v1.TxH\000R\002tx\022*\n\005error\030\002 \001(\0132\022.goog" +
-      "le.rpc.StatusH\000R\005error\022\030\n\007created\030\003 \001(\010R" +
-      "\007createdB\010\n\006result\"I\n\nRequestKey\022\034\n\tsubm" +
-      "itter\030\001 \001(\tR\tsubmitter\022\035\n\nrequest_id\030\002 \001" +
-      "(\tR\trequestId\"\242\001\n\014GetTxRequest\022\025\n\005tx_id\030" +
-      "\001 \001(\tH\000R\004txId\0224\n\007request\030\002 \001(\0132\030.fencepo" +
-      "st.v1.RequestKeyH\000R\007request\022\024\n\004hash\030\004 \001(" +
-      "\tH\000R\004hash\022(\n\004view\030\003 \001(\0162\024.fencepost.v1.T" +
-      "xViewR\004viewB\005\n\003key\"1\n\rGetTxResponse\022 \n\002t" +
-      "x\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\335\002\n\016ListTx" +
-      "sRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022-" +
-      "\n\006states\030\002 \003(\0162\025.fencepost.v1.TxStateR\006s" +
-      "tates\022\033\n\tpage_size\030\003 \001(\005R\010pageSize\022\035\n\npa" +
-      "ge_token\030\004 \001(\tR\tpageToken\022(\n\004view\030\005 \001(\0162" +
-      "\024.fencepost.v1.TxViewR\004view\022\026\n\006labels\030\006 " +
-      "\003(\tR\006labels\022=\n\014created_from\030\007 \001(\0132\032.goog" +
-      "le.protobuf.TimestampR\013createdFrom\022A\n\016cr" +
-      "eated_before\030\010 \001(\0132\032.google.protobuf.Tim" +
-      "estampR\rcreatedBefore\"]\n\017ListTxsResponse" +
-      "\022\"\n\003txs\030\001 \003(\0132\020.fencepost.v1.TxR\003txs\022&\n\017" +
-      "next_page_token\030\002 \001(\tR\rnextPageToken\"Z\n\017" +
-      "CancelTxRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006" +
-      "reason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010" +
-      "operator\"k\n\020CancelTxResponse\0225\n\007outcome\030" +
-      "\001 \001(\0162\033.fencepost.v1.CancelOutcomeR\007outc" +
-      "ome\022 \n\002tx\030\002 \001(\0132\020.fencepost.v1.TxR\002tx\"[\n" +
-      "\020SpeedUpTxRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026" +
-      "\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\t" +
-      "R\010operator\"5\n\021SpeedUpTxResponse\022 \n\002tx\030\001 " +
-      "\001(\0132\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\236\003\n\016" +
-      "WatchTxRequest\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\022\036\n" +
-      "\tsubmitter\030\002 \001(\tH\000R\tsubmitter\022(\n\003all\030\003 \001" +
-      "(\0132\024.fencepost.v1.AllTxsH\000R\003all\0224\n\007reque" +
-      "st\030\007 \001(\0132\030.fencepost.v1.RequestKeyH\000R\007re" +
-      "quest\022\'\n\003txs\030\n \001(\0132\023.fencepost.v1.TxIdsH" +
-      "\000R\003txs\022!\n\014resume_token\030\004 \001(\tR\013resumeToke" +
-      "n\022\037\n\013until_final\030\005 \001(\010R\nuntilFinal\0227\n\the" +
-      "artbeat\030\006 \001(\0132\031.google.protobuf.Duration" +
-      "R\theartbeat\022\026\n\006labels\030\010 \003(\tR\006labels\022-\n\006s" +
-      "tates\030\t \003(\0162\025.fencepost.v1.TxStateR\006stat" +
-      "esB\010\n\006target\"\036\n\005TxIds\022\025\n\006tx_ids\030\001 \003(\tR\005t" +
-      "xIds\"S\n\tHeartbeat\022.\n\004time\030\001 \001(\0132\032.google" +
-      ".protobuf.TimestampR\004time\022\026\n\006behind\030\002 \001(" +
-      "\010R\006behind\"\327\001\n\017WatchTxResponse\022-\n\005event\030\001" +
-      " \001(\0132\025.fencepost.v1.TxEventH\000R\005event\022.\n\010" +
-      "snapshot\030\002 \001(\0132\020.fencepost.v1.TxH\000R\010snap" +
-      "shot\0227\n\theartbeat\030\003 \001(\0132\027.fencepost.v1.H" +
-      "eartbeatH\000R\theartbeat\022!\n\014resume_token\030\004 " +
-      "\001(\tR\013resumeTokenB\t\n\007message*\306\001\n\007TxState\022" +
-      "\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QU" +
-      "EUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021TX_STA" +
-      "TE_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_" +
-      "STATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAILED_FIN" +
-      "AL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*\230\001\n\nTxSubSt" +
-      "ate\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030\n\024TX_" +
-      "SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE_INCL" +
-      "UDED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020\003\022\031\n\025" +
-      "TX_SUB_STATE_UNFUNDED\020\004*x\n\010Executed\022\030\n\024E" +
-      "XECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOW" +
-      "N\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS" +
-      "\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n\013TxEventKin" +
-      "d\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_E" +
-      "VENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLO" +
-      "CATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031" +
-      "TX_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVENT_" +
-      "KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORGED" +
-      "\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_EV" +
-      "ENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANCE" +
-      "L_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED" +
-      "\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_" +
-      "KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED" +
-      "\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EVEN" +
-      "T_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CONFI" +
-      "RMATIONS\020\020*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIF" +
-      "IED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPER" +
-      "ATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIE" +
-      "D\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STAND" +
-      "ARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOutco" +
-      "me\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CA" +
-      "NCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCO" +
-      "ME_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY" +
-      "_FINAL\020\0032\356\004\n\tTxService\022I\n\010CreateTx\022\035.fen" +
-      "cepost.v1.CreateTxRequest\032\036.fencepost.v1" +
-      ".CreateTxResponse\022X\n\rBatchCreateTx\022\".fen" +
-      "cepost.v1.BatchCreateTxRequest\032#.fencepo" +
-      "st.v1.BatchCreateTxResponse\022O\n\nSimulateT" +
-      "x\022\037.fencepost.v1.SimulateTxRequest\032 .fen" +
-      "cepost.v1.SimulateTxResponse\022@\n\005GetTx\022\032." +
-      "fencepost.v1.GetTxRequest\032\033.fencepost.v1" +
-      ".GetTxResponse\022F\n\007ListTxs\022\034.fencepost.v1" +
-      ".ListTxsRequest\032\035.fencepost.v1.ListTxsRe" +
-      "sponse\022I\n\010CancelTx\022\035.fencepost.v1.Cancel" +
-      "TxRequest\032\036.fencepost.v1.CancelTxRespons" +
-      "e\022L\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUpTxR" +
-      "equest\032\037.fencepost.v1.SpeedUpTxResponse\022" +
-      "H\n\007WatchTx\022\034.fencepost.v1.WatchTxRequest" +
-      "\032\035.fencepost.v1.WatchTxResponse0\001BT\n\020dev" +
-      ".fencepost.v1P\001Z>github.com/fencepost/fe" +
-      "ncepost/gen/go/fencepost/v1;fencepostv1b" +
-      "\006proto3"
+      "le.protobuf.TimestampR\013archiveTime\022\022\n\004po" +
+      "ol\030( \001(\tR\004pool\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001" +
+      "(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\":\n\010Blo" +
+      "ckRef\022\032\n\006number\030\001 \001(\004B\0020\001R\006number\022\022\n\004has" +
+      "h\030\002 \001(\tR\004hash\"\236\004\n\007TxEvent\022\023\n\005tx_id\030\001 \001(\t" +
+      "R\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\024\n\003" +
+      "seq\030\003 \001(\004B\0020\001R\003seq\022-\n\004kind\030\004 \001(\0162\031.fence" +
+      "post.v1.TxEventKindR\004kind\022+\n\005state\030\005 \001(\016" +
+      "2\025.fencepost.v1.TxStateR\005state\0225\n\tsub_st" +
+      "ate\030\006 \001(\0162\030.fencepost.v1.TxSubStateR\010sub" +
+      "State\0222\n\010executed\030\007 \001(\0162\026.fencepost.v1.E" +
+      "xecutedR\010executed\022\027\n\007tx_hash\030\010 \001(\tR\006txHa" +
+      "sh\022/\n\007receipt\030\t \001(\0132\025.fencepost.v1.Recei" +
+      "ptR\007receipt\022\026\n\006reason\030\n \001(\tR\006reason\022\030\n\007m" +
+      "essage\030\013 \001(\tR\007message\022.\n\004time\030\014 \001(\0132\032.go" +
+      "ogle.protobuf.TimestampR\004time\022\031\n\010new_for" +
+      "k\030\r \001(\010R\007newFork\022<\n\rconfirmations\030\016 \003(\0132" +
+      "\026.fencepost.v1.BlockRefR\rconfirmations\"\333" +
+      "\002\n\017CreateTxRequest\022\034\n\tsubmitter\030\001 \001(\tR\ts" +
+      "ubmitter\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022" +
+      "/\n\007payload\030\003 \001(\0132\025.fencepost.v1.PayloadR" +
+      "\007payload\022)\n\005terms\030\004 \001(\0132\023.fencepost.v1.T" +
+      "ermsR\005terms\022A\n\006labels\030\005 \003(\0132).fencepost." +
+      "v1.CreateTxRequest.LabelsEntryR\006labels\022\022" +
+      "\n\004pool\030\024 \001(\tR\004pool\022\035\n\nsticky_key\030\025 \001(\tR\t" +
+      "stickyKey\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003k" +
+      "ey\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\247\001\n\005Terms\022+" +
+      "\n\005speed\030\001 \001(\0162\025.fencepost.v1.TxSpeedR\005sp" +
+      "eed\022\027\n\007max_fee\030\002 \001(\tR\006maxFee\0227\n\tnot_afte" +
+      "r\030\003 \001(\0132\032.google.protobuf.TimestampR\010not" +
+      "After\022\037\n\013cancel_late\030\004 \001(\010R\ncancelLate\"N" +
+      "\n\020CreateTxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepo" +
+      "st.v1.TxR\002tx\022\030\n\007created\030\002 \001(\010R\007created\"\300" +
+      "\001\n\021SimulateTxRequest\022\034\n\tsubmitter\030\001 \001(\tR" +
+      "\tsubmitter\022/\n\007payload\030\002 \001(\0132\025.fencepost." +
+      "v1.PayloadR\007payload\022)\n\005terms\030\003 \001(\0132\023.fen" +
+      "cepost.v1.TermsR\005terms\022\022\n\004pool\030\024 \001(\tR\004po" +
+      "ol\022\035\n\nsticky_key\030\025 \001(\tR\tstickyKey\"\261\002\n\022Si" +
+      "mulateTxResponse\022#\n\routcome_class\030\001 \001(\tR" +
+      "\014outcomeClass\022\030\n\007message\030\002 \001(\tR\007message\022" +
+      "\037\n\tgas_limit\030\003 \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_" +
+      "cap\030\004 \001(\tR\006feeCap\022\020\n\003tip\030\005 \001(\tR\003tip\022\025\n\006l" +
+      "1_fee\030\006 \001(\tR\005l1Fee\022\031\n\010max_cost\030\007 \001(\tR\007ma" +
+      "xCost\022#\n\rmissing_funds\030\010 \001(\tR\014missingFun" +
+      "ds\022\033\n\tdenied_by\030\024 \001(\tR\010deniedBy\022\034\n\tsubmi" +
+      "tter\030\026 \001(\tR\tsubmitter\"Q\n\024BatchCreateTxRe" +
+      "quest\0229\n\010requests\030\001 \003(\0132\035.fencepost.v1.C" +
+      "reateTxRequestR\010requests\"T\n\025BatchCreateT" +
+      "xResponse\022;\n\007results\030\001 \003(\0132!.fencepost.v" +
+      "1.BatchCreateTxResultR\007results\"\211\001\n\023Batch" +
+      "CreateTxResult\022\"\n\002tx\030\001 \001(\0132\020.fencepost.v" +
+      "1.TxH\000R\002tx\022*\n\005error\030\002 \001(\0132\022.google.rpc.S" +
+      "tatusH\000R\005error\022\030\n\007created\030\003 \001(\010R\007created" +
+      "B\010\n\006result\"]\n\nRequestKey\022\034\n\tsubmitter\030\001 " +
+      "\001(\tR\tsubmitter\022\035\n\nrequest_id\030\002 \001(\tR\trequ" +
+      "estId\022\022\n\004pool\030\003 \001(\tR\004pool\"\242\001\n\014GetTxReque" +
+      "st\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\0224\n\007request\030\002 \001" +
+      "(\0132\030.fencepost.v1.RequestKeyH\000R\007request\022" +
+      "\024\n\004hash\030\004 \001(\tH\000R\004hash\022(\n\004view\030\003 \001(\0162\024.fe" +
+      "ncepost.v1.TxViewR\004viewB\005\n\003key\"1\n\rGetTxR" +
+      "esponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002t" +
+      "x\"\361\002\n\016ListTxsRequest\022\034\n\tsubmitter\030\001 \001(\tR" +
+      "\tsubmitter\022-\n\006states\030\002 \003(\0162\025.fencepost.v" +
+      "1.TxStateR\006states\022\033\n\tpage_size\030\003 \001(\005R\010pa" +
+      "geSize\022\035\n\npage_token\030\004 \001(\tR\tpageToken\022(\n" +
+      "\004view\030\005 \001(\0162\024.fencepost.v1.TxViewR\004view\022" +
+      "\026\n\006labels\030\006 \003(\tR\006labels\022=\n\014created_from\030" +
+      "\007 \001(\0132\032.google.protobuf.TimestampR\013creat" +
+      "edFrom\022A\n\016created_before\030\010 \001(\0132\032.google." +
+      "protobuf.TimestampR\rcreatedBefore\022\022\n\004poo" +
+      "l\030\024 \001(\tR\004pool\"]\n\017ListTxsResponse\022\"\n\003txs\030" +
+      "\001 \003(\0132\020.fencepost.v1.TxR\003txs\022&\n\017next_pag" +
+      "e_token\030\002 \001(\tR\rnextPageToken\"Z\n\017CancelTx" +
+      "Request\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002" +
+      " \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010operator" +
+      "\"k\n\020CancelTxResponse\0225\n\007outcome\030\001 \001(\0162\033." +
+      "fencepost.v1.CancelOutcomeR\007outcome\022 \n\002t" +
+      "x\030\002 \001(\0132\020.fencepost.v1.TxR\002tx\"[\n\020SpeedUp" +
+      "TxRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason" +
+      "\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010operat" +
+      "or\"5\n\021SpeedUpTxResponse\022 \n\002tx\030\001 \001(\0132\020.fe" +
+      "ncepost.v1.TxR\002tx\"\010\n\006AllTxs\"\264\003\n\016WatchTxR" +
+      "equest\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\022\036\n\tsubmitt" +
+      "er\030\002 \001(\tH\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.fen" +
+      "cepost.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001(\013" +
+      "2\030.fencepost.v1.RequestKeyH\000R\007request\022\'\n" +
+      "\003txs\030\n \001(\0132\023.fencepost.v1.TxIdsH\000R\003txs\022\024" +
+      "\n\004pool\030\024 \001(\tH\000R\004pool\022!\n\014resume_token\030\004 \001" +
+      "(\tR\013resumeToken\022\037\n\013until_final\030\005 \001(\010R\nun" +
+      "tilFinal\0227\n\theartbeat\030\006 \001(\0132\031.google.pro" +
+      "tobuf.DurationR\theartbeat\022\026\n\006labels\030\010 \003(" +
+      "\tR\006labels\022-\n\006states\030\t \003(\0162\025.fencepost.v1" +
+      ".TxStateR\006statesB\010\n\006target\"\036\n\005TxIds\022\025\n\006t" +
+      "x_ids\030\001 \003(\tR\005txIds\"S\n\tHeartbeat\022.\n\004time\030" +
+      "\001 \001(\0132\032.google.protobuf.TimestampR\004time\022" +
+      "\026\n\006behind\030\002 \001(\010R\006behind\"\327\001\n\017WatchTxRespo" +
+      "nse\022-\n\005event\030\001 \001(\0132\025.fencepost.v1.TxEven" +
+      "tH\000R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fencepost" +
+      ".v1.TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001(\0132\027." +
+      "fencepost.v1.HeartbeatH\000R\theartbeat\022!\n\014r" +
+      "esume_token\030\004 \001(\tR\013resumeTokenB\t\n\007messag" +
+      "e*\306\001\n\007TxState\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022" +
+      "\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCAT" +
+      "ED\020\002\022\025\n\021TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE_" +
+      "STUCK\020\004\022\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_ST" +
+      "ATE_FAILED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLED" +
+      "\020\007*\230\001\n\nTxSubState\022\034\n\030TX_SUB_STATE_UNSPEC" +
+      "IFIED\020\000\022\030\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX_" +
+      "SUB_STATE_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BAC" +
+      "KING_OFF\020\003\022\031\n\025TX_SUB_STATE_UNFUNDED\020\004*x\n" +
+      "\010Executed\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020E" +
+      "XECUTED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EX" +
+      "ECUTED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*" +
+      "\366\003\n\013TxEventKind\022\035\n\031TX_EVENT_KIND_UNSPECI" +
+      "FIED\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_E" +
+      "VENT_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KIND_S" +
+      "UBMITTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMITTED\020" +
+      "\004\022\032\n\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_EVEN" +
+      "T_KIND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CONFIR" +
+      "MED\020\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036TX_EV" +
+      "ENT_KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EVENT_" +
+      "KIND_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020" +
+      "\013\022\031\n\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT" +
+      "_KIND_REQUEUED\020\r\022\031\n\025TX_EVENT_KIND_DELAYE" +
+      "D\020\016\022\032\n\026TX_EVENT_KIND_REPLACED\020\017\022\037\n\033TX_EV" +
+      "ENT_KIND_CONFIRMATIONS\020\020*J\n\006TxView\022\027\n\023TX" +
+      "_VIEW_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024" +
+      "\n\020TX_VIEW_OPERATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SP" +
+      "EED_UNSPECIFIED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021" +
+      "TX_SPEED_STANDARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215" +
+      "\001\n\rCancelOutcome\022\036\n\032CANCEL_OUTCOME_UNSPE" +
+      "CIFIED\020\000\022\034\n\030CANCEL_OUTCOME_CANCELLED\020\001\022\034" +
+      "\n\030CANCEL_OUTCOME_REQUESTED\020\002\022 \n\034CANCEL_O" +
+      "UTCOME_ALREADY_FINAL\020\0032\356\004\n\tTxService\022I\n\010" +
+      "CreateTx\022\035.fencepost.v1.CreateTxRequest\032" +
+      "\036.fencepost.v1.CreateTxResponse\022X\n\rBatch" +
+      "CreateTx\022\".fencepost.v1.BatchCreateTxReq" +
+      "uest\032#.fencepost.v1.BatchCreateTxRespons" +
+      "e\022O\n\nSimulateTx\022\037.fencepost.v1.SimulateT" +
+      "xRequest\032 .fencepost.v1.SimulateTxRespon" +
+      "se\022@\n\005GetTx\022\032.fencepost.v1.GetTxRequest\032" +
+      "\033.fencepost.v1.GetTxResponse\022F\n\007ListTxs\022" +
+      "\034.fencepost.v1.ListTxsRequest\032\035.fencepos" +
+      "t.v1.ListTxsResponse\022I\n\010CancelTx\022\035.fence" +
+      "post.v1.CancelTxRequest\032\036.fencepost.v1.C" +
+      "ancelTxResponse\022L\n\tSpeedUpTx\022\036.fencepost" +
+      ".v1.SpeedUpTxRequest\032\037.fencepost.v1.Spee" +
+      "dUpTxResponse\022H\n\007WatchTx\022\034.fencepost.v1." +
+      "WatchTxRequest\032\035.fencepost.v1.WatchTxRes" +
+      "ponse0\001BT\n\020dev.fencepost.v1P\001Z>github.co" +
+      "m/fencepost/fencepost/gen/go/fencepost/v" +
+      "1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -432,7 +437,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_Tx_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Tx_descriptor,
-        new java.lang.String[] { "TxId", "Submitter", "RequestId", "State", "SubState", "Version", "Payload", "TxHash", "Receipt", "Executed", "RetrySafe", "Reason", "LastError", "CancelRequested", "CreateTime", "UpdateTime", "FinalTime", "Operator", "Terms", "Confirmations", "Labels", "EventsArchiveTime", "ArchiveTime", });
+        new java.lang.String[] { "TxId", "Submitter", "RequestId", "State", "SubState", "Version", "Payload", "TxHash", "Receipt", "Executed", "RetrySafe", "Reason", "LastError", "CancelRequested", "CreateTime", "UpdateTime", "FinalTime", "Operator", "Terms", "Confirmations", "Labels", "EventsArchiveTime", "ArchiveTime", "Pool", });
     internal_static_fencepost_v1_Tx_LabelsEntry_descriptor =
       internal_static_fencepost_v1_Tx_descriptor.getNestedType(0);
     internal_static_fencepost_v1_Tx_LabelsEntry_fieldAccessorTable = new
@@ -456,7 +461,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_CreateTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_CreateTxRequest_descriptor,
-        new java.lang.String[] { "Submitter", "RequestId", "Payload", "Terms", "Labels", });
+        new java.lang.String[] { "Submitter", "RequestId", "Payload", "Terms", "Labels", "Pool", "StickyKey", });
     internal_static_fencepost_v1_CreateTxRequest_LabelsEntry_descriptor =
       internal_static_fencepost_v1_CreateTxRequest_descriptor.getNestedType(0);
     internal_static_fencepost_v1_CreateTxRequest_LabelsEntry_fieldAccessorTable = new
@@ -480,13 +485,13 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_SimulateTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_SimulateTxRequest_descriptor,
-        new java.lang.String[] { "Submitter", "Payload", "Terms", });
+        new java.lang.String[] { "Submitter", "Payload", "Terms", "Pool", "StickyKey", });
     internal_static_fencepost_v1_SimulateTxResponse_descriptor =
       getDescriptor().getMessageType(11);
     internal_static_fencepost_v1_SimulateTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_SimulateTxResponse_descriptor,
-        new java.lang.String[] { "OutcomeClass", "Message", "GasLimit", "FeeCap", "Tip", "L1Fee", "MaxCost", "MissingFunds", "DeniedBy", });
+        new java.lang.String[] { "OutcomeClass", "Message", "GasLimit", "FeeCap", "Tip", "L1Fee", "MaxCost", "MissingFunds", "DeniedBy", "Submitter", });
     internal_static_fencepost_v1_BatchCreateTxRequest_descriptor =
       getDescriptor().getMessageType(12);
     internal_static_fencepost_v1_BatchCreateTxRequest_fieldAccessorTable = new
@@ -510,7 +515,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_RequestKey_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_RequestKey_descriptor,
-        new java.lang.String[] { "Submitter", "RequestId", });
+        new java.lang.String[] { "Submitter", "RequestId", "Pool", });
     internal_static_fencepost_v1_GetTxRequest_descriptor =
       getDescriptor().getMessageType(16);
     internal_static_fencepost_v1_GetTxRequest_fieldAccessorTable = new
@@ -528,7 +533,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_ListTxsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListTxsRequest_descriptor,
-        new java.lang.String[] { "Submitter", "States", "PageSize", "PageToken", "View", "Labels", "CreatedFrom", "CreatedBefore", });
+        new java.lang.String[] { "Submitter", "States", "PageSize", "PageToken", "View", "Labels", "CreatedFrom", "CreatedBefore", "Pool", });
     internal_static_fencepost_v1_ListTxsResponse_descriptor =
       getDescriptor().getMessageType(19);
     internal_static_fencepost_v1_ListTxsResponse_fieldAccessorTable = new
@@ -570,7 +575,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_WatchTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_WatchTxRequest_descriptor,
-        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "Txs", "ResumeToken", "UntilFinal", "Heartbeat", "Labels", "States", "Target", });
+        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "Txs", "Pool", "ResumeToken", "UntilFinal", "Heartbeat", "Labels", "States", "Target", });
     internal_static_fencepost_v1_TxIds_descriptor =
       getDescriptor().getMessageType(26);
     internal_static_fencepost_v1_TxIds_fieldAccessorTable = new

@@ -333,12 +333,12 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
-     * names one transaction forever: repeating the call returns the same transaction, and another
-     * payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
-     * UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
-     * retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
-     * even while the queue is full.
+     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id),
+     * or (pool, request_id), names one transaction forever: repeating the call returns the same
+     * transaction, and another payload under the same key is rejected with ALREADY_EXISTS
+     * (IDEMPOTENCY_KEY_REUSED). After UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with
+     * RetryInfo (QUEUE_FULL, NODE_BUSY), retry the call unchanged. It cannot send twice, and a retry
+     * of an accepted transaction succeeds even while the queue is full.
      * </pre>
      */
     default void createTx(dev.fencepost.v1.CreateTxRequest request,
@@ -380,7 +380,8 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
-     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
+     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY, or with
+     * pool=NAME.
      * </pre>
      */
     default void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -431,10 +432,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams events of one transaction, of several, of one submitter, or of all, in order
-     * per transaction. labels and states filter them. An interrupted stream resumes on any node with
-     * the last resume_token received. Over HTTP the remaining request fields are query parameters, as
-     * in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
+     * WatchTx streams events of one transaction, of several, of one submitter, of one pool, or of
+     * all, in order per transaction. labels and states filter them. An interrupted stream resumes on
+     * any node with the last resume_token received. Over HTTP the remaining request fields are query
+     * parameters, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     default void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -480,12 +481,12 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
-     * names one transaction forever: repeating the call returns the same transaction, and another
-     * payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
-     * UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
-     * retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
-     * even while the queue is full.
+     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id),
+     * or (pool, request_id), names one transaction forever: repeating the call returns the same
+     * transaction, and another payload under the same key is rejected with ALREADY_EXISTS
+     * (IDEMPOTENCY_KEY_REUSED). After UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with
+     * RetryInfo (QUEUE_FULL, NODE_BUSY), retry the call unchanged. It cannot send twice, and a retry
+     * of an accepted transaction succeeds even while the queue is full.
      * </pre>
      */
     public void createTx(dev.fencepost.v1.CreateTxRequest request,
@@ -530,7 +531,8 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
-     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
+     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY, or with
+     * pool=NAME.
      * </pre>
      */
     public void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -585,10 +587,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams events of one transaction, of several, of one submitter, or of all, in order
-     * per transaction. labels and states filter them. An interrupted stream resumes on any node with
-     * the last resume_token received. Over HTTP the remaining request fields are query parameters, as
-     * in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
+     * WatchTx streams events of one transaction, of several, of one submitter, of one pool, or of
+     * all, in order per transaction. labels and states filter them. An interrupted stream resumes on
+     * any node with the last resume_token received. Over HTTP the remaining request fields are query
+     * parameters, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     public void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -620,12 +622,12 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
-     * names one transaction forever: repeating the call returns the same transaction, and another
-     * payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
-     * UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
-     * retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
-     * even while the queue is full.
+     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id),
+     * or (pool, request_id), names one transaction forever: repeating the call returns the same
+     * transaction, and another payload under the same key is rejected with ALREADY_EXISTS
+     * (IDEMPOTENCY_KEY_REUSED). After UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with
+     * RetryInfo (QUEUE_FULL, NODE_BUSY), retry the call unchanged. It cannot send twice, and a retry
+     * of an accepted transaction succeeds even while the queue is full.
      * </pre>
      */
     public dev.fencepost.v1.CreateTxResponse createTx(dev.fencepost.v1.CreateTxRequest request) throws io.grpc.StatusException {
@@ -667,7 +669,8 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
-     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
+     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY, or with
+     * pool=NAME.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) throws io.grpc.StatusException {
@@ -718,10 +721,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams events of one transaction, of several, of one submitter, or of all, in order
-     * per transaction. labels and states filter them. An interrupted stream resumes on any node with
-     * the last resume_token received. Over HTTP the remaining request fields are query parameters, as
-     * in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
+     * WatchTx streams events of one transaction, of several, of one submitter, of one pool, or of
+     * all, in order per transaction. labels and states filter them. An interrupted stream resumes on
+     * any node with the last resume_token received. Over HTTP the remaining request fields are query
+     * parameters, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
@@ -754,12 +757,12 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
-     * names one transaction forever: repeating the call returns the same transaction, and another
-     * payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
-     * UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
-     * retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
-     * even while the queue is full.
+     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id),
+     * or (pool, request_id), names one transaction forever: repeating the call returns the same
+     * transaction, and another payload under the same key is rejected with ALREADY_EXISTS
+     * (IDEMPOTENCY_KEY_REUSED). After UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with
+     * RetryInfo (QUEUE_FULL, NODE_BUSY), retry the call unchanged. It cannot send twice, and a retry
+     * of an accepted transaction succeeds even while the queue is full.
      * </pre>
      */
     public dev.fencepost.v1.CreateTxResponse createTx(dev.fencepost.v1.CreateTxRequest request) {
@@ -801,7 +804,8 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
-     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
+     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY, or with
+     * pool=NAME.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) {
@@ -852,10 +856,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams events of one transaction, of several, of one submitter, or of all, in order
-     * per transaction. labels and states filter them. An interrupted stream resumes on any node with
-     * the last resume_token received. Over HTTP the remaining request fields are query parameters, as
-     * in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
+     * WatchTx streams events of one transaction, of several, of one submitter, of one pool, or of
+     * all, in order per transaction. labels and states filter them. An interrupted stream resumes on
+     * any node with the last resume_token received. Over HTTP the remaining request fields are query
+     * parameters, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     public java.util.Iterator<dev.fencepost.v1.WatchTxResponse> watchTx(
@@ -887,12 +891,12 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
-     * names one transaction forever: repeating the call returns the same transaction, and another
-     * payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
-     * UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
-     * retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
-     * even while the queue is full.
+     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id),
+     * or (pool, request_id), names one transaction forever: repeating the call returns the same
+     * transaction, and another payload under the same key is rejected with ALREADY_EXISTS
+     * (IDEMPOTENCY_KEY_REUSED). After UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with
+     * RetryInfo (QUEUE_FULL, NODE_BUSY), retry the call unchanged. It cannot send twice, and a retry
+     * of an accepted transaction succeeds even while the queue is full.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CreateTxResponse> createTx(
@@ -937,7 +941,8 @@ public final class TxServiceGrpc {
     /**
      * <pre>
      * GetTx returns one transaction, by tx_id, by the key that created it, or by the hash of one of
-     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY.
+     * its attempts. Over HTTP the path for a key is by-request?submitter=NAME&amp;request_id=KEY, or with
+     * pool=NAME.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.GetTxResponse> getTx(

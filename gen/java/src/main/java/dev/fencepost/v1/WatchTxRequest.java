@@ -64,6 +64,7 @@ private static final long serialVersionUID = 0L;
     ALL(3),
     REQUEST(7),
     TXS(10),
+    POOL(20),
     TARGET_NOT_SET(0);
     private final int value;
     private TargetCase(int value) {
@@ -86,6 +87,7 @@ private static final long serialVersionUID = 0L;
         case 3: return ALL;
         case 7: return REQUEST;
         case 10: return TXS;
+        case 20: return POOL;
         case 0: return TARGET_NOT_SET;
         default: return null;
       }
@@ -359,6 +361,66 @@ private static final long serialVersionUID = 0L;
     return dev.fencepost.v1.TxIds.getDefaultInstance();
   }
 
+  public static final int POOL_FIELD_NUMBER = 20;
+  /**
+   * <pre>
+   * Like submitter, for the transactions that were created with a pool.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return Whether the pool field is set.
+   */
+  public boolean hasPool() {
+    return targetCase_ == 20;
+  }
+  /**
+   * <pre>
+   * Like submitter, for the transactions that were created with a pool.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  public java.lang.String getPool() {
+    if (targetCase_ != 20) {
+      return "";
+    }
+    java.lang.Object ref = target_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      target_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Like submitter, for the transactions that were created with a pool.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  public com.google.protobuf.ByteString
+      getPoolBytes() {
+    if (targetCase_ != 20) {
+      return com.google.protobuf.ByteString.copyFromUtf8("");
+    }
+    java.lang.Object ref = target_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      target_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   public static final int RESUME_TOKEN_FIELD_NUMBER = 4;
   @SuppressWarnings("serial")
   private volatile java.lang.Object resumeToken_ = "";
@@ -468,7 +530,7 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * For submitter and all: only transactions that have all of these labels, each written as
+   * For submitter, pool and all: only transactions that have all of these labels, each written as
    * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
@@ -481,7 +543,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * For submitter and all: only transactions that have all of these labels, each written as
+   * For submitter, pool and all: only transactions that have all of these labels, each written as
    * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
@@ -493,7 +555,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * For submitter and all: only transactions that have all of these labels, each written as
+   * For submitter, pool and all: only transactions that have all of these labels, each written as
    * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
@@ -506,7 +568,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * For submitter and all: only transactions that have all of these labels, each written as
+   * For submitter, pool and all: only transactions that have all of these labels, each written as
    * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
@@ -667,6 +729,9 @@ private static final long serialVersionUID = 0L;
     if (targetCase_ == 10) {
       output.writeMessage(10, (dev.fencepost.v1.TxIds) target_);
     }
+    if (targetCase_ == 20) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 20, target_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -719,6 +784,9 @@ private static final long serialVersionUID = 0L;
     if (targetCase_ == 10) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(10, (dev.fencepost.v1.TxIds) target_);
+    }
+    if (targetCase_ == 20) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(20, target_);
     }
     return size;
   }
@@ -778,6 +846,10 @@ private static final long serialVersionUID = 0L;
         if (!getTxs()
             .equals(other.getTxs())) return false;
         break;
+      case 20:
+        if (!getPool()
+            .equals(other.getPool())) return false;
+        break;
       case 0:
       default:
     }
@@ -829,6 +901,10 @@ private static final long serialVersionUID = 0L;
       case 10:
         hash = (37 * hash) + TXS_FIELD_NUMBER;
         hash = (53 * hash) + getTxs().hashCode();
+        break;
+      case 20:
+        hash = (37 * hash) + POOL_FIELD_NUMBER;
+        hash = (53 * hash) + getPool().hashCode();
         break;
       case 0:
       default:
@@ -1025,24 +1101,24 @@ private static final long serialVersionUID = 0L;
 
     private void buildPartial0(dev.fencepost.v1.WatchTxRequest result) {
       int from_bitField0_ = bitField0_;
-      if (((from_bitField0_ & 0x00000020) != 0)) {
+      if (((from_bitField0_ & 0x00000040) != 0)) {
         result.resumeToken_ = resumeToken_;
       }
-      if (((from_bitField0_ & 0x00000040) != 0)) {
+      if (((from_bitField0_ & 0x00000080) != 0)) {
         result.untilFinal_ = untilFinal_;
       }
       int to_bitField0_ = 0;
-      if (((from_bitField0_ & 0x00000080) != 0)) {
+      if (((from_bitField0_ & 0x00000100) != 0)) {
         result.heartbeat_ = heartbeatBuilder_ == null
             ? heartbeat_
             : heartbeatBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
-      if (((from_bitField0_ & 0x00000100) != 0)) {
+      if (((from_bitField0_ & 0x00000200) != 0)) {
         labels_.makeImmutable();
         result.labels_ = labels_;
       }
-      if (((from_bitField0_ & 0x00000200) != 0)) {
+      if (((from_bitField0_ & 0x00000400) != 0)) {
         states_.makeImmutable();
         result.states_ = states_;
       }
@@ -1080,7 +1156,7 @@ private static final long serialVersionUID = 0L;
       if (other == dev.fencepost.v1.WatchTxRequest.getDefaultInstance()) return this;
       if (!other.getResumeToken().isEmpty()) {
         resumeToken_ = other.resumeToken_;
-        bitField0_ |= 0x00000020;
+        bitField0_ |= 0x00000040;
         onChanged();
       }
       if (other.getUntilFinal() != false) {
@@ -1092,7 +1168,7 @@ private static final long serialVersionUID = 0L;
       if (!other.labels_.isEmpty()) {
         if (labels_.isEmpty()) {
           labels_ = other.labels_;
-          bitField0_ |= 0x00000100;
+          bitField0_ |= 0x00000200;
         } else {
           ensureLabelsIsMutable();
           labels_.addAll(other.labels_);
@@ -1103,7 +1179,7 @@ private static final long serialVersionUID = 0L;
         if (states_.isEmpty()) {
           states_ = other.states_;
           states_.makeImmutable();
-          bitField0_ |= 0x00000200;
+          bitField0_ |= 0x00000400;
         } else {
           ensureStatesIsMutable();
           states_.addAll(other.states_);
@@ -1133,6 +1209,12 @@ private static final long serialVersionUID = 0L;
         }
         case TXS: {
           mergeTxs(other.getTxs());
+          break;
+        }
+        case POOL: {
+          targetCase_ = 20;
+          target_ = other.target_;
+          onChanged();
           break;
         }
         case TARGET_NOT_SET: {
@@ -1182,19 +1264,19 @@ private static final long serialVersionUID = 0L;
             } // case 26
             case 34: {
               resumeToken_ = input.readStringRequireUtf8();
-              bitField0_ |= 0x00000020;
+              bitField0_ |= 0x00000040;
               break;
             } // case 34
             case 40: {
               untilFinal_ = input.readBool();
-              bitField0_ |= 0x00000040;
+              bitField0_ |= 0x00000080;
               break;
             } // case 40
             case 50: {
               input.readMessage(
                   internalGetHeartbeatFieldBuilder().getBuilder(),
                   extensionRegistry);
-              bitField0_ |= 0x00000080;
+              bitField0_ |= 0x00000100;
               break;
             } // case 50
             case 58: {
@@ -1232,6 +1314,11 @@ private static final long serialVersionUID = 0L;
               targetCase_ = 10;
               break;
             } // case 82
+            case 162: {
+              targetCase_ = 20;
+              target_ = input.readStringRequireUtf8();
+              break;
+            } // case 162
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2042,6 +2129,119 @@ private static final long serialVersionUID = 0L;
       return txsBuilder_;
     }
 
+    /**
+     * <pre>
+     * Like submitter, for the transactions that were created with a pool.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return Whether the pool field is set.
+     */
+    @java.lang.Override
+    public boolean hasPool() {
+      return targetCase_ == 20;
+    }
+    /**
+     * <pre>
+     * Like submitter, for the transactions that were created with a pool.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return The pool.
+     */
+    @java.lang.Override
+    public java.lang.String getPool() {
+      if (targetCase_ != 20) {
+        return "";
+      }
+      java.lang.Object ref = target_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+          target_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Like submitter, for the transactions that were created with a pool.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return The bytes for pool.
+     */
+    @java.lang.Override
+    public com.google.protobuf.ByteString
+        getPoolBytes() {
+      if (targetCase_ != 20) {
+        return com.google.protobuf.ByteString.copyFromUtf8(        "");
+      }
+      java.lang.Object ref = target_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        target_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Like submitter, for the transactions that were created with a pool.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @param value The pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPool(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      targetCase_ = 20;
+      target_ = value;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Like submitter, for the transactions that were created with a pool.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPool() {
+      if (targetCase_ == 20) {
+        targetCase_ = 0;
+        target_ = null;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Like submitter, for the transactions that were created with a pool.
+     * </pre>
+     *
+     * <code>string pool = 20 [json_name = "pool"];</code>
+     * @param value The bytes for pool to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPoolBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      targetCase_ = 20;
+      target_ = value;
+      onChanged();
+      return this;
+    }
+
     private java.lang.Object resumeToken_ = "";
     /**
      * <pre>
@@ -2097,7 +2297,7 @@ private static final long serialVersionUID = 0L;
         java.lang.String value) {
       java.util.Objects.requireNonNull(value);
       resumeToken_ = value;
-      bitField0_ |= 0x00000020;
+      bitField0_ |= 0x00000040;
       onChanged();
       return this;
     }
@@ -2111,7 +2311,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder clearResumeToken() {
       resumeToken_ = getDefaultInstance().getResumeToken();
-      bitField0_ = (bitField0_ & ~0x00000020);
+      bitField0_ = (bitField0_ & ~0x00000040);
       onChanged();
       return this;
     }
@@ -2129,7 +2329,7 @@ private static final long serialVersionUID = 0L;
       java.util.Objects.requireNonNull(value);
       checkByteStringIsUtf8(value);
       resumeToken_ = value;
-      bitField0_ |= 0x00000020;
+      bitField0_ |= 0x00000040;
       onChanged();
       return this;
     }
@@ -2165,7 +2365,7 @@ private static final long serialVersionUID = 0L;
     public Builder setUntilFinal(boolean value) {
 
       untilFinal_ = value;
-      bitField0_ |= 0x00000040;
+      bitField0_ |= 0x00000080;
       onChanged();
       return this;
     }
@@ -2181,7 +2381,7 @@ private static final long serialVersionUID = 0L;
      * @return This builder for chaining.
      */
     public Builder clearUntilFinal() {
-      bitField0_ = (bitField0_ & ~0x00000040);
+      bitField0_ = (bitField0_ & ~0x00000080);
       untilFinal_ = false;
       onChanged();
       return this;
@@ -2199,7 +2399,7 @@ private static final long serialVersionUID = 0L;
      * @return Whether the heartbeat field is set.
      */
     public boolean hasHeartbeat() {
-      return ((bitField0_ & 0x00000080) != 0);
+      return ((bitField0_ & 0x00000100) != 0);
     }
     /**
      * <pre>
@@ -2230,7 +2430,7 @@ private static final long serialVersionUID = 0L;
       } else {
         heartbeatBuilder_.setMessage(value);
       }
-      bitField0_ |= 0x00000080;
+      bitField0_ |= 0x00000100;
       onChanged();
       return this;
     }
@@ -2248,7 +2448,7 @@ private static final long serialVersionUID = 0L;
       } else {
         heartbeatBuilder_.setMessage(builderForValue.build());
       }
-      bitField0_ |= 0x00000080;
+      bitField0_ |= 0x00000100;
       onChanged();
       return this;
     }
@@ -2261,7 +2461,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder mergeHeartbeat(com.google.protobuf.Duration value) {
       if (heartbeatBuilder_ == null) {
-        if (((bitField0_ & 0x00000080) != 0) &&
+        if (((bitField0_ & 0x00000100) != 0) &&
           heartbeat_ != null &&
           heartbeat_ != com.google.protobuf.Duration.getDefaultInstance()) {
           getHeartbeatBuilder().mergeFrom(value);
@@ -2272,7 +2472,7 @@ private static final long serialVersionUID = 0L;
         heartbeatBuilder_.mergeFrom(value);
       }
       if (heartbeat_ != null) {
-        bitField0_ |= 0x00000080;
+        bitField0_ |= 0x00000100;
         onChanged();
       }
       return this;
@@ -2285,7 +2485,7 @@ private static final long serialVersionUID = 0L;
      * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
      */
     public Builder clearHeartbeat() {
-      bitField0_ = (bitField0_ & ~0x00000080);
+      bitField0_ = (bitField0_ & ~0x00000100);
       heartbeat_ = null;
       if (heartbeatBuilder_ != null) {
         heartbeatBuilder_.dispose();
@@ -2302,7 +2502,7 @@ private static final long serialVersionUID = 0L;
      * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
      */
     public com.google.protobuf.Duration.Builder getHeartbeatBuilder() {
-      bitField0_ |= 0x00000080;
+      bitField0_ |= 0x00000100;
       onChanged();
       return internalGetHeartbeatFieldBuilder().getBuilder();
     }
@@ -2348,11 +2548,11 @@ private static final long serialVersionUID = 0L;
       if (!labels_.isModifiable()) {
         labels_ = new com.google.protobuf.LazyStringArrayList(labels_);
       }
-      bitField0_ |= 0x00000100;
+      bitField0_ |= 0x00000200;
     }
     /**
      * <pre>
-     * For submitter and all: only transactions that have all of these labels, each written as
+     * For submitter, pool and all: only transactions that have all of these labels, each written as
      * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
@@ -2366,7 +2566,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * For submitter and all: only transactions that have all of these labels, each written as
+     * For submitter, pool and all: only transactions that have all of these labels, each written as
      * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
@@ -2378,7 +2578,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * For submitter and all: only transactions that have all of these labels, each written as
+     * For submitter, pool and all: only transactions that have all of these labels, each written as
      * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
@@ -2391,7 +2591,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * For submitter and all: only transactions that have all of these labels, each written as
+     * For submitter, pool and all: only transactions that have all of these labels, each written as
      * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
@@ -2405,7 +2605,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * For submitter and all: only transactions that have all of these labels, each written as
+     * For submitter, pool and all: only transactions that have all of these labels, each written as
      * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
@@ -2419,13 +2619,13 @@ private static final long serialVersionUID = 0L;
       java.util.Objects.requireNonNull(value);
       ensureLabelsIsMutable();
       labels_.set(index, value);
-      bitField0_ |= 0x00000100;
+      bitField0_ |= 0x00000200;
       onChanged();
       return this;
     }
     /**
      * <pre>
-     * For submitter and all: only transactions that have all of these labels, each written as
+     * For submitter, pool and all: only transactions that have all of these labels, each written as
      * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
@@ -2438,13 +2638,13 @@ private static final long serialVersionUID = 0L;
       java.util.Objects.requireNonNull(value);
       ensureLabelsIsMutable();
       labels_.add(value);
-      bitField0_ |= 0x00000100;
+      bitField0_ |= 0x00000200;
       onChanged();
       return this;
     }
     /**
      * <pre>
-     * For submitter and all: only transactions that have all of these labels, each written as
+     * For submitter, pool and all: only transactions that have all of these labels, each written as
      * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
@@ -2457,13 +2657,13 @@ private static final long serialVersionUID = 0L;
       ensureLabelsIsMutable();
       com.google.protobuf.AbstractMessageLite.Builder.addAll(
           values, labels_);
-      bitField0_ |= 0x00000100;
+      bitField0_ |= 0x00000200;
       onChanged();
       return this;
     }
     /**
      * <pre>
-     * For submitter and all: only transactions that have all of these labels, each written as
+     * For submitter, pool and all: only transactions that have all of these labels, each written as
      * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
@@ -2473,13 +2673,13 @@ private static final long serialVersionUID = 0L;
     public Builder clearLabels() {
       labels_ =
         com.google.protobuf.LazyStringArrayList.emptyList();
-      bitField0_ = (bitField0_ & ~0x00000100);;
+      bitField0_ = (bitField0_ & ~0x00000200);;
       onChanged();
       return this;
     }
     /**
      * <pre>
-     * For submitter and all: only transactions that have all of these labels, each written as
+     * For submitter, pool and all: only transactions that have all of these labels, each written as
      * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
@@ -2493,7 +2693,7 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       ensureLabelsIsMutable();
       labels_.add(value);
-      bitField0_ |= 0x00000100;
+      bitField0_ |= 0x00000200;
       onChanged();
       return this;
     }
@@ -2503,7 +2703,7 @@ private static final long serialVersionUID = 0L;
       if (!states_.isModifiable()) {
         states_ = makeMutableCopy(states_);
       }
-      bitField0_ |= 0x00000200;
+      bitField0_ |= 0x00000400;
     }
     /**
      * <pre>
@@ -2632,7 +2832,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder clearStates() {
       states_ = emptyIntList();
-      bitField0_ = (bitField0_ & ~0x00000200);
+      bitField0_ = (bitField0_ & ~0x00000400);
       onChanged();
       return this;
     }

@@ -160,6 +160,35 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
+   * Like submitter, for the transactions that were created with a pool.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return Whether the pool field is set.
+   */
+  boolean hasPool();
+  /**
+   * <pre>
+   * Like submitter, for the transactions that were created with a pool.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The pool.
+   */
+  java.lang.String getPool();
+  /**
+   * <pre>
+   * Like submitter, for the transactions that were created with a pool.
+   * </pre>
+   *
+   * <code>string pool = 20 [json_name = "pool"];</code>
+   * @return The bytes for pool.
+   */
+  com.google.protobuf.ByteString
+      getPoolBytes();
+
+  /**
+   * <pre>
    * The last resume_token received; empty starts from the beginning.
    * </pre>
    *
@@ -220,7 +249,7 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * For submitter and all: only transactions that have all of these labels, each written as
+   * For submitter, pool and all: only transactions that have all of these labels, each written as
    * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
@@ -231,7 +260,7 @@ public interface WatchTxRequestOrBuilder extends
       getLabelsList();
   /**
    * <pre>
-   * For submitter and all: only transactions that have all of these labels, each written as
+   * For submitter, pool and all: only transactions that have all of these labels, each written as
    * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
@@ -241,7 +270,7 @@ public interface WatchTxRequestOrBuilder extends
   int getLabelsCount();
   /**
    * <pre>
-   * For submitter and all: only transactions that have all of these labels, each written as
+   * For submitter, pool and all: only transactions that have all of these labels, each written as
    * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
@@ -252,7 +281,7 @@ public interface WatchTxRequestOrBuilder extends
   java.lang.String getLabels(int index);
   /**
    * <pre>
-   * For submitter and all: only transactions that have all of these labels, each written as
+   * For submitter, pool and all: only transactions that have all of these labels, each written as
    * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *

@@ -1,0 +1,252 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// pool registers a pool with so many new members.
+func (k *kit) pool(s *Store, name string, members int) (PoolRef, []txn.SubmitterID) {
+	k.t.Helper()
+	p, created, err := s.CreatePool(k.ctx, name, 31337)
+	k.must(err)
+	if !created {
+		k.t.Fatal("the pool existed")
+	}
+	var ids []txn.SubmitterID
+	for i := range members {
+		id := k.submitter(s, fmt.Sprintf("%s-%02d", name, i))
+		k.must(s.SetPoolMember(k.ctx, p.PoolRef, id, MemberActive, Ask{}))
+		ids = append(ids, id)
+	}
+	return p.PoolRef, ids
+}
+
+func pooled(p PoolRef, request string) Intent {
+	return Intent{Pool: p, RequestID: request, Payload: payload(request)}
+}
+
+// TestCreateTx_SamePoolKeyConcurrently_OneAccount: three nodes choose an account for the same keys
+// at the same time, and the ledger keeps one of them.
+func TestCreateTx_SamePoolKeyConcurrently_OneAccount(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	stores := []*Store{k.open("a"), k.open("b"), k.open("c")}
+	p, _ := k.pool(stores[0], "pay", 5)
+	var intents []Intent
+	for i := range 40 {
+		intents = append(intents, slices.Repeat([]Intent{pooled(p, fmt.Sprint("r", i))}, 6)...)
+	}
+	firsts := map[string]int{}
+	ids := map[string]txn.TxID{}
+	for _, r := range k.createAll(stores, intents) {
+		k.must(r.err)
+		key := r.info.RequestID
+		if r.first {
+			firsts[key]++
+		}
+		if was, has := ids[key]; has && was != r.info.ID {
+			t.Fatalf("%s is %s and %s", key, was, r.info.ID)
+		}
+		ids[key] = r.info.ID
+		if r.info.Pool != "pay" || r.info.Labels != nil {
+			t.Fatalf("%s has pool %q and labels %v", key, r.info.Pool, r.info.Labels)
+		}
+	}
+	for key, n := range firsts {
+		if n != 1 {
+			t.Errorf("%d calls created %s", n, key)
+		}
+	}
+	if n := value[int](k, "SELECT count(*) FROM managed_tx"); n != 40 || len(firsts) != 40 {
+		t.Fatalf("%d rows, %d created", n, len(firsts))
+	}
+}
+
+func TestCreateTx_Pool_SpreadsOverMembers(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	p, ids := k.pool(s, "pay", 8)
+	var intents []Intent
+	for i := range 80 {
+		intents = append(intents, pooled(p, fmt.Sprint("r", i)))
+	}
+	used := map[txn.SubmitterID]int{}
+	for _, r := range s.CreateTxs(k.ctx, intents) {
+		k.must(r.Err)
+		used[r.Info.Submitter]++
+	}
+	for _, id := range ids {
+		if used[id] != 10 {
+			t.Errorf("submitter %d has %d transactions of 80, want 10", id, used[id])
+		}
+	}
+	listed, err := s.Txs(k.ctx, TxFilter{Labels: map[string]string{PoolLabel: "pay"}, Limit: 100})
+	k.must(err)
+	if len(listed) != 80 {
+		t.Errorf("the pool lists %d transactions", len(listed))
+	}
+}
+
+// TestCreateTx_Pool_MemberChanges: a repeated request returns its transaction after each change of
+// the member, and a new one goes to a member that accepts.
+func TestCreateTx_Pool_MemberChanges(t *testing.T) {
+	t.Parallel()
+	for name, stop := range map[string]func(k *kit, s *Store, p PoolRef, id txn.SubmitterID){
+		"drained": func(k *kit, s *Store, p PoolRef, id txn.SubmitterID) {
+			k.must(s.SetPoolMember(k.ctx, p, id, MemberDraining, Ask{}))
+		},
+		"removed": func(k *kit, s *Store, p PoolRef, id txn.SubmitterID) {
+			k.must(s.SetPoolMember(k.ctx, p, id, MemberRemoved, Ask{}))
+		},
+		"paused": func(k *kit, s *Store, p PoolRef, id txn.SubmitterID) {
+			k.exec("UPDATE submitter SET status = 'PAUSED' WHERE submitter_id = $1", id)
+		},
+		"drained by another node": func(k *kit, s *Store, p PoolRef, id txn.SubmitterID) {
+			k.exec("UPDATE pool_member SET status = 'DRAINING' WHERE submitter_id = $1", id)
+		},
+		"unfunded": func(k *kit, s *Store, p PoolRef, id txn.SubmitterID) {
+			k.exec("UPDATE managed_tx SET sub_state = 'UNFUNDED', reason = 'INSUFFICIENT_FUNDS' "+
+				"WHERE submitter_id = $1", id)
+			s.pools.expire(p.ID) // known only once it is read again
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t)
+			s := k.open("a")
+			p, _ := k.pool(s, "pay", 2)
+			first, _, err := s.CreateTx(k.ctx, pooled(p, "r1"))
+			k.must(err)
+			stop(k, s, p, first.Submitter)
+			again, created, err := s.CreateTx(k.ctx, pooled(p, "r1"))
+			k.must(err)
+			if created || again.ID != first.ID {
+				t.Errorf("the repeated request is %s, created %v, want %s", again.ID, created,
+					first.ID)
+			}
+			for i := range 4 {
+				other, created, err := s.CreateTx(k.ctx, pooled(p, fmt.Sprint("n", i)))
+				k.must(err)
+				if !created || other.Submitter == first.Submitter {
+					t.Fatalf("a new request got submitter %d, created %v", other.Submitter, created)
+				}
+			}
+		})
+	}
+}
+
+func TestCreateTx_PoolWithoutMember_Refused(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	p, ids := k.pool(s, "pay", 2)
+	first, _, err := s.CreateTx(k.ctx, pooled(p, "r1"))
+	k.must(err)
+	k.exec("UPDATE submitter SET status = 'PAUSED'")
+	if _, _, err = s.CreateTx(k.ctx, pooled(p, "r2")); !errors.Is(err, ErrPoolStopped) {
+		t.Errorf("with paused members: %v", err)
+	}
+	for _, id := range ids {
+		k.must(s.SetPoolMember(k.ctx, p, id, MemberRemoved, Ask{Operator: "ops", Reason: "old"}))
+	}
+	if _, _, err = s.CreateTx(k.ctx, pooled(p, "r2")); !errors.Is(err, ErrPoolEmpty) {
+		t.Errorf("without members: %v", err)
+	}
+	again, created, err := s.CreateTx(k.ctx, pooled(p, "r1"))
+	k.must(err)
+	if created || again.ID != first.ID {
+		t.Errorf("the repeated request is %s, created %v", again.ID, created)
+	}
+	history, err := s.Commands(k.ctx, ids[0], 0, 10)
+	k.must(err)
+	if len(history) != 2 || history[0].Action != "POOL_REMOVED" || history[0].Operator != "ops" {
+		t.Errorf("the history is %+v", history)
+	}
+}
+
+// TestCreateTx_PoolKeyOfDirectTransaction_NotDoubled: the request_id is taken on one member, or on
+// all.
+func TestCreateTx_PoolKeyOfDirectTransaction_NotDoubled(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	p, ids := k.pool(s, "pay", 2)
+	direct := func(id txn.SubmitterID, request string) {
+		_, _, err := s.CreateTx(k.ctx,
+			Intent{Submitter: id, RequestID: request, Payload: payload("direct")})
+		k.must(err)
+	}
+	direct(ids[0], "r1")
+	info, created, err := s.CreateTx(k.ctx, pooled(p, "r1"))
+	k.must(err)
+	if !created || info.Submitter != ids[1] {
+		t.Fatalf("got submitter %d, created %v", info.Submitter, created)
+	}
+	direct(ids[0], "r2")
+	direct(ids[1], "r2")
+	if _, _, err = s.CreateTx(k.ctx, pooled(p, "r2")); !errors.Is(err, ErrKeyReused) {
+		t.Fatalf("got %v, want %v", err, ErrKeyReused)
+	}
+}
+
+func TestCreateTx_StickyKey_SameAccountOnAllNodes(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	stores := []*Store{k.open("a"), k.open("b")}
+	p, ids := k.pool(stores[0], "pay", 6)
+	of := map[string]txn.SubmitterID{}
+	create := func(key, request string, s *Store) txn.SubmitterID {
+		intent := pooled(p, request)
+		intent.StickyKey = key
+		info, _, err := s.CreateTx(k.ctx, intent)
+		k.must(err)
+		return info.Submitter
+	}
+	for i := range 60 {
+		key := fmt.Sprint("user-", i%20)
+		id := create(key, fmt.Sprint("r", i), stores[i%2])
+		if was, has := of[key]; has && was != id {
+			t.Fatalf("%s has submitters %d and %d", key, was, id)
+		}
+		of[key] = id
+	}
+	k.must(stores[0].SetPoolMember(k.ctx, p, ids[0], MemberDraining, Ask{}))
+	for key, was := range of {
+		if id := create(key, "again-"+key, stores[0]); id == ids[0] ||
+			was != ids[0] && id != was {
+			t.Errorf("%s moved from %d to %d, and only %d was drained", key, was, id, ids[0])
+		}
+	}
+}
+
+func TestSetPoolMember_Refused(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	p, ids := k.pool(s, "pay", 1)
+	alice := k.submitter(s, "alice")
+	err := s.SetPoolMember(k.ctx, p, alice, MemberDraining, Ask{})
+	if !errors.Is(err, ErrPoolMember) {
+		t.Errorf("drain of another account: %v", err)
+	}
+	k.must(s.SetPoolMember(k.ctx, p, ids[0], MemberDraining, Ask{}))
+	k.must(s.SetPoolMember(k.ctx, p, ids[0], MemberDraining, Ask{}))
+	other, _, err := s.CreatePool(k.ctx, "other", 2)
+	k.must(err)
+	err = s.SetPoolMember(k.ctx, other.PoolRef, alice, MemberActive, Ask{})
+	if !errors.Is(err, ErrPoolChain) {
+		t.Errorf("account of another chain: %v", err)
+	}
+	if _, _, err = s.CreatePool(k.ctx, "pay", 2); !errors.Is(err, ErrPoolExists) {
+		t.Errorf("pool on another chain: %v", err)
+	}
+	if _, err = s.LookupPool(k.ctx, "none"); !errors.Is(err, ErrPoolNotFound) {
+		t.Errorf("unknown pool: %v", err)
+	}
+}
