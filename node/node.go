@@ -113,8 +113,8 @@ func WithVersion(v string) Option {
 	return func(s *settings) { s.version = v }
 }
 
-// WithReload makes the node read certificates and tokens again on each signal. It also does so when
-// their files change.
+// WithReload makes the node read certificates, tokens and callers again on each signal. It also
+// does so when their files change.
 func WithReload(signals <-chan os.Signal) Option {
 	return func(s *settings) { s.reload = signals }
 }
@@ -145,6 +145,7 @@ func New(ctx context.Context, source Source, options ...Option) (*Node, error) {
 			return nil, err
 		}
 	}
+	s.Reload, s.File = source.load, source.File
 	n, err := node.New(ctx, cfg, s.version, s.logger, s.Extras)
 	if err != nil {
 		return nil, err

@@ -113,6 +113,8 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 			"INSERT INTO tx_label",
 			"UPDATE caller_usage",
 		},
+		// A checkpoint is no part of the ledger's state.
+		"InsertCheckpoint": {"INSERT INTO audit_checkpoint"},
 		// Quotas guard the queue, and no law rests on them.
 		"OpenUsage": {"INSERT INTO caller_usage"},
 		"CancelQueued": {

@@ -25,6 +25,7 @@ const (
 func (p *program) auditCommand() *cobra.Command {
 	var f configFlags
 	var submitters []string
+	var chained bool
 	c := &cobra.Command{
 		Use:   "audit --config FILE",
 		Short: "Check the ledger against its invariants and the chains",
@@ -38,12 +39,15 @@ The audit only reads; nodes may run. COMPARED counts the transactions compared w
 final and requeued ones, not queued or pending ones. HASHES counts the signed transactions looked
 up on chain.
 
+With --chain, the hash chains of intents, events and commands are verified as well: a row that was
+changed, removed or added by hand is a violation of A1.
+
 Exit codes: 0 no violation, 1 violations found, 2 not everything could be checked.`,
 		Example: "  fencepost audit --config fencepost.yaml\n  fencepost audit --config " +
 			"fencepost.yaml --submitter alice --json",
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		found, err := p.auditAll(c, f, submitters)
+		found, err := p.auditAll(c, f, submitters, chained)
 		if err != nil {
 			return codedError{err, exitUnchecked}
 		}
@@ -52,10 +56,13 @@ Exit codes: 0 no violation, 1 violations found, 2 not everything could be checke
 	f.add(c)
 	c.Flags().StringArrayVar(&submitters, "submitter", nil,
 		"only this submitter, by name or account id; repeatable")
+	c.Flags().BoolVar(&chained, "chain", false, "also verify the hash chains of the history")
+	c.AddCommand(p.auditExportCommand(), p.auditVerifyCommand())
 	return c
 }
 
-func (p *program) auditAll(c *cobra.Command, f configFlags, names []string) (audits, error) {
+// openBooks opens the ledger and the chains of a configuration for a command that reads them.
+func (p *program) openBooks(c *cobra.Command, f configFlags) (*node.Books, error) {
 	if err := legible(c, nil); err != nil {
 		return nil, err
 	}
@@ -71,7 +78,12 @@ func (p *program) auditAll(c *cobra.Command, f configFlags, names []string) (aud
 	if err != nil {
 		return nil, err
 	}
-	books, err := node.OpenBooks(c.Context(), cfg, log)
+	return node.OpenBooks(c.Context(), cfg, log)
+}
+
+func (p *program) auditAll(c *cobra.Command, f configFlags, names []string,
+	chained bool) (audits, error) {
+	books, err := p.openBooks(c, f)
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +94,20 @@ func (p *program) auditAll(c *cobra.Command, f configFlags, names []string) (aud
 	}
 	all := audits{}
 	for _, s := range list {
-		all = append(all, p.auditOne(c.Context(), books, s))
+		row := p.auditOne(c.Context(), books, s)
+		if chained {
+			row.addHistory(books.History(c.Context(), s, nil))
+		}
+		all = append(all, row)
 		if err := c.Context().Err(); err != nil {
 			return nil, errors.New("interrupted; the audit is incomplete")
 		}
+	}
+	if chained {
+		row := auditRow{Submitter: wholeLedger, Violations: []violationRow{}}
+		report, _, err := books.Checkpoints(c.Context())
+		row.addHistory(report, err)
+		all = append(all, row)
 	}
 	return all, p.print(all, all.write)
 }
@@ -98,13 +120,7 @@ func (p *program) auditOne(ctx context.Context, books *node.Books, s store.Submi
 		Hashes:       report.Hashes,
 		Violations:   []violationRow{},
 	}
-	for _, v := range report.Violations {
-		r := violationRow{Law: v.Law, What: v.What}
-		if v.Tx != nil {
-			r.TxID = v.Tx.String()
-		}
-		row.Violations = append(row.Violations, r)
-	}
+	row.add(report.Violations)
 	switch {
 	case err != nil:
 		row.Unchecked = err.Error()

@@ -66,7 +66,7 @@ func understood(args []string) error {
 	if err != nil {
 		return err
 	}
-	if c.HasSubCommands() {
+	if c.HasSubCommands() && c.Use == c.Name() { // of a group; "audit" also runs
 		return misused(c, "it names no command of this group")
 	}
 	// Alternatives, as in --fail|--requeue, are each a flag.

@@ -25,7 +25,7 @@ transactions stay queued.
 
 SIGINT or SIGTERM stops the node gracefully and releases its submitters. A second signal stops it
 immediately, which is also safe: another node takes over when the leases expire. SIGHUP reloads
-certificates and tokens, which also happens automatically when the files change.`,
+certificates, tokens and callers, which also happens automatically when the files change.`,
 		Example: "  fencepost migrate up --config fencepost.yaml\n  fencepost serve --config " +
 			"fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {

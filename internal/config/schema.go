@@ -33,8 +33,9 @@ func schema() []field[Config] {
 			grpcFields()...),
 		list(
 			"callers",
-			"The clients that may call the API, each with its own rights. The list is read at "+
-				"startup; only the files it names are reloaded. If it is empty, every client that "+
+			"The clients that may call the API, each with its own rights. The list and the "+
+				"files that it names are reloaded when they change; adding the first caller, or "+
+				"removing the last one, needs a restart. If it is empty, every client that "+
 				"grpc.tls.client_ca_file and grpc.tokens_file admit has full access.",
 			func(c *Config) *[]Caller { return &c.Callers },
 			callerFields()...),

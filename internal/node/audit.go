@@ -120,3 +120,15 @@ func (b *Books) chain(id txn.ChainID) *boundChain {
 	}
 	return nil
 }
+
+// History verifies the hash chains of a submitter, and passes each row to visit, unless that is
+// nil.
+func (b *Books) History(ctx context.Context, s store.SubmitterInfo,
+	visit func(store.ChainLine) error) (store.ChainReport, error) {
+	return b.store.VerifyChain(ctx, s.ID, visit)
+}
+
+// Checkpoints verifies the checkpoints of the ledger, and returns the last one.
+func (b *Books) Checkpoints(ctx context.Context) (store.ChainReport, store.Checkpoint, error) {
+	return b.store.VerifyCheckpoints(ctx)
+}

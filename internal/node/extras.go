@@ -15,6 +15,10 @@ type Extras struct {
 	Bump    txn.BumpPolicy // in place of the configured one
 	Mempool engine.MempoolInspector
 	Signers []sign.Entry // beside the configured ones
+
+	// Reload reads the configuration again, for its callers; nil: they stay. File is its file.
+	Reload func() (*config.Config, error)
+	File   string
 }
 
 // policy is the policy of a chain.

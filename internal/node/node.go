@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/fencepost/fencepost/engine"
 	"github.com/fencepost/fencepost/internal/clock"
@@ -79,6 +80,15 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.reloader, err = newCredentialReloader(n.cfg, n.log); err != nil {
 		return err
 	}
+	if n.extras.Reload != nil {
+		n.reloader.follow(n.extras.File, n.extras.Reload)
+	}
+	if n.reloader.fails, err = n.metrics.Meter("node").Int64Counter("fencepost.reload.failures",
+		metric.WithDescription("Reloads of callers and credentials that failed; the previous "+
+			"ones stay in force")); err != nil {
+		return err
+	}
+	n.reloader.fails.Add(ctx, 0)
 	n.policies.set(n.reloader.first.callers)
 	if n.listener, err = listen("grpc.listen", n.cfg.GRPC.Listen); err != nil {
 		return err
@@ -153,6 +163,7 @@ func (n *Node) Run(ctx context.Context) error {
 			},
 		},
 		run.Service{Name: "server", Run: n.serve, Grace: 2 * n.cfg.GRPC.StopGrace},
+		run.Service{Name: "checkpoints of the history", Run: n.checkpoint},
 		run.Service{Name: "sinks", Grace: n.cfg.Lease.Duration,
 			Run: func(ctx context.Context) error {
 				n.sinks.Run(ctx)

@@ -5,11 +5,14 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/config"
@@ -17,10 +20,13 @@ import (
 )
 
 // credentialReloader holds the credentials in force and reloads them when their files change:
-// certificates are renewed and tokens replaced while a node runs. Invalid files are reported once,
-// and the credentials in force stay.
+// certificates are renewed, and tokens and callers replaced, while a node runs. Invalid files are
+// reported once, and the credentials in force stay.
 type credentialReloader struct {
-	cfg   *config.Config
+	cfg   *config.Config                 // with the callers in force
+	load  func() (*config.Config, error) // reads the configuration again; nil: only its files
+	file  string                         // of the configuration; empty: none
+	fails metric.Int64Counter            // nil: not counted
 	log   *slog.Logger
 	first access
 	tls   atomic.Pointer[tls.Config]
@@ -28,7 +34,8 @@ type credentialReloader struct {
 }
 
 func newCredentialReloader(cfg *config.Config, log *slog.Logger) (*credentialReloader, error) {
-	d := &credentialReloader{cfg: cfg, log: log, seen: fingerprint(cfg)}
+	d := &credentialReloader{cfg: cfg, log: log}
+	d.seen = d.fingerprint()
 	var wrong faults
 	if d.first, wrong = readAccess(cfg); len(wrong) > 0 {
 		return nil, wrong.problems(cfg)
@@ -62,7 +69,7 @@ func (d *credentialReloader) certificate() *x509.Certificate {
 // signal.
 func (d *credentialReloader) run(ctx context.Context, c clock.Clock, signals <-chan os.Signal,
 	set func([]string, []auth.Caller)) error {
-	if len(accessFiles(d.cfg)) == 0 {
+	if len(d.files()) == 0 {
 		<-ctx.Done()
 		return nil
 	}
@@ -96,22 +103,65 @@ func (d *credentialReloader) settled(ctx context.Context, c clock.Clock,
 			return now, false
 		}
 		before := now
-		if now = fingerprint(d.cfg); now == before {
+		if now = d.fingerprint(); now == before {
 			return now, true
 		}
 	}
 	d.log.Warn(
 		"credential files keep changing; reload skipped",
-		"files", accessFiles(d.cfg))
+		"files", d.files())
 	return now, false
 }
 
 // restartNote is logged with a requested reload.
-const restartNote = "changes to callers, submitters, roles and certificate names need a restart"
+const restartNote = "only callers and the files of credentials are reloaded; other keys need a " +
+	"restart"
+
+// follow makes the reloader read the callers of a configuration file again.
+func (d *credentialReloader) follow(file string, load func() (*config.Config, error)) {
+	d.file, d.load = file, load
+	d.seen = d.fingerprint()
+}
+
+// configured returns the configuration with the callers that it has now. All other keys keep the
+// values that the node started with.
+func (d *credentialReloader) configured() (*config.Config, error) {
+	if d.load == nil {
+		return d.cfg, nil
+	}
+	now, err := d.load()
+	if err != nil {
+		return nil, err
+	}
+	if (len(now.Callers) == 0) != (len(d.cfg.Callers) == 0) {
+		return nil, errors.New("the first caller was added, or the last one removed; " +
+			"restart the node to open or to close the API")
+	}
+	merged := *now // with the positions of the callers in the file
+	merged.GRPC = d.cfg.GRPC
+	return &merged, nil
+}
+
+// failed reports a failed reload.
+func (d *credentialReloader) failed(what string, err error) {
+	d.log.Error(what, "error", err)
+	if d.fails != nil {
+		d.fails.Add(context.Background(), 1)
+	}
+}
+
+// files are the files that are read again.
+func (d *credentialReloader) files() []string {
+	files := accessFiles(d.cfg)
+	if d.load != nil && d.file != "" {
+		files = append(files, d.file)
+	}
+	return files
+}
 
 func (d *credentialReloader) check(ctx context.Context, c clock.Clock, asked bool,
 	set func([]string, []auth.Caller)) {
-	now := fingerprint(d.cfg)
+	now := d.fingerprint()
 	if now == d.seen && !asked {
 		return
 	}
@@ -121,20 +171,27 @@ func (d *credentialReloader) check(ctx context.Context, c clock.Clock, asked boo
 			return
 		}
 	}
-	a, wrong := readAccess(d.cfg)
-	if fingerprint(d.cfg) != now {
+	cfg, err := d.configured()
+	if err != nil {
+		d.seen = now
+		d.failed("configuration reload failed; previous callers and credentials stay in force",
+			err)
+		return
+	}
+	a, wrong := readAccess(cfg)
+	if d.fingerprint() != now {
 		return // they changed while they were read; retried at the next check
 	}
 	d.seen = now
 	if len(wrong) > 0 {
-		d.log.Error(
-			"credential reload failed; previous credentials stay in force",
-			"error", wrong)
+		d.failed("credential reload failed; previous credentials stay in force", wrong)
 		return
 	}
+	d.cfg = cfg
+	d.seen = d.fingerprint() // of the files that the new callers name
 	d.tls.Store(a.tls)
 	set(a.tokens, a.callers)
-	attributes := []any{"files", accessFiles(d.cfg), "tokens", a.count()}
+	attributes := []any{"files", d.files(), "tokens", a.count()}
 	if a.tls != nil {
 		attributes = append(attributes, "certificate_ends",
 			a.tls.Certificates[0].Leaf.NotAfter.UTC().Format(time.RFC3339))
@@ -147,9 +204,9 @@ func (d *credentialReloader) check(ctx context.Context, c clock.Clock, asked boo
 
 // fingerprint is a hash of the files' content. Modification times are unreliable: mounted secrets
 // are replaced by links.
-func fingerprint(cfg *config.Config) (sum [sha256.Size]byte) {
+func (d *credentialReloader) fingerprint() (sum [sha256.Size]byte) {
 	h := sha256.New()
-	for _, file := range accessFiles(cfg) {
+	for _, file := range d.files() {
 		text, err := os.ReadFile(file)
 		fmt.Fprintf(h, "%d %v\n", len(text), err)
 		h.Write(text)

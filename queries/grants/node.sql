@@ -10,7 +10,8 @@ GRANT SELECT ON $schema.goose_db_version, $schema.ledger TO $role;
 GRANT UPDATE (system_id, database_oid, timeline, timeline_before, timeline_xid)
     ON $schema.ledger TO $role;
 GRANT SELECT, INSERT
-    ON $schema.pool, $schema.chain, $schema.nonce_gap, $schema.tx_event, $schema.tx_label
+    ON $schema.audit_checkpoint, $schema.pool, $schema.chain, $schema.nonce_gap, $schema.tx_event,
+       $schema.tx_label
     TO $role;
 GRANT SELECT, INSERT, UPDATE
     ON $schema.chain_pool_rules, $schema.submitter, $schema.submitter_lease,

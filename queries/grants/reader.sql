@@ -11,6 +11,6 @@ GRANT SELECT
        $schema.submitter_nonce_cursor, $schema.managed_tx, $schema.submitter_command, $schema.node,
        $schema.pool, $schema.pool_member,
        $schema.sink_lease, $schema.sink_cursor, $schema.sink_parked, $schema.sink_command,
-       $schema.caller_usage,
+       $schema.caller_usage, $schema.audit_checkpoint,
        $schema.submitter_settled, $schema.archive_lease
     TO $role;

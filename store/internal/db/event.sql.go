@@ -128,9 +128,9 @@ SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.sta
                        WHERE t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id
                          AND (t.submitter_id, t.tx_id) >= (e.submitter_id, e.tx_id)),
                      '{}') ELSE '{}' END)::JSONB AS labels
-  FROM ((SELECT n.submitter_id, n.tx_id, n.seq, n.kind, n.state, n.sub_state, n.executed, n.tx_hash, n.receipt_tx_hash, n.receipt_block, n.receipt_block_hash, n.receipt_success, n.receipt_gas_used, n.receipt_gas_price, n.reason, n.message, n.fencing_token, n.xid, n.created_at, n.new_fork, n.above, n.receipt_more FROM pg_snapshot_xip(CAST($1::TEXT AS PG_SNAPSHOT)) p(xid)
+  FROM ((SELECT n.submitter_id, n.tx_id, n.seq, n.kind, n.state, n.sub_state, n.executed, n.tx_hash, n.receipt_tx_hash, n.receipt_block, n.receipt_block_hash, n.receipt_success, n.receipt_gas_used, n.receipt_gas_price, n.reason, n.message, n.fencing_token, n.xid, n.created_at, n.new_fork, n.above, n.receipt_more, n.chain FROM pg_snapshot_xip(CAST($1::TEXT AS PG_SNAPSHOT)) p(xid)
           CROSS JOIN LATERAL (
-                SELECT v.submitter_id, v.tx_id, v.seq, v.kind, v.state, v.sub_state, v.executed, v.tx_hash, v.receipt_tx_hash, v.receipt_block, v.receipt_block_hash, v.receipt_success, v.receipt_gas_used, v.receipt_gas_price, v.reason, v.message, v.fencing_token, v.xid, v.created_at, v.new_fork, v.above, v.receipt_more FROM tx_event v
+                SELECT v.submitter_id, v.tx_id, v.seq, v.kind, v.state, v.sub_state, v.executed, v.tx_hash, v.receipt_tx_hash, v.receipt_block, v.receipt_block_hash, v.receipt_success, v.receipt_gas_used, v.receipt_gas_price, v.reason, v.message, v.fencing_token, v.xid, v.created_at, v.new_fork, v.above, v.receipt_more, v.chain FROM tx_event v
                  WHERE v.xid = p.xid
                    AND pg_visible_in_snapshot(v.xid, CAST($2::TEXT AS PG_SNAPSHOT))
                    AND (v.xid, v.submitter_id, v.tx_id, v.seq)
@@ -141,7 +141,7 @@ SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.sta
           ORDER BY n.xid, n.submitter_id, n.tx_id, n.seq
           LIMIT $8::INT)
          UNION ALL
-        (SELECT n.submitter_id, n.tx_id, n.seq, n.kind, n.state, n.sub_state, n.executed, n.tx_hash, n.receipt_tx_hash, n.receipt_block, n.receipt_block_hash, n.receipt_success, n.receipt_gas_used, n.receipt_gas_price, n.reason, n.message, n.fencing_token, n.xid, n.created_at, n.new_fork, n.above, n.receipt_more FROM tx_event n
+        (SELECT n.submitter_id, n.tx_id, n.seq, n.kind, n.state, n.sub_state, n.executed, n.tx_hash, n.receipt_tx_hash, n.receipt_block, n.receipt_block_hash, n.receipt_success, n.receipt_gas_used, n.receipt_gas_price, n.reason, n.message, n.fencing_token, n.xid, n.created_at, n.new_fork, n.above, n.receipt_more, n.chain FROM tx_event n
           WHERE n.xid >= greatest(CAST($3::TEXT AS XID8),
                                   pg_snapshot_xmax(CAST($1::TEXT AS PG_SNAPSHOT)))
             AND n.xid < pg_snapshot_xmax(CAST($2::TEXT AS PG_SNAPSHOT))
@@ -265,7 +265,7 @@ SELECT f.submitter_id, s.name AS submitter_name, f.tx_id, f.seq, f.kind, f.state
        '{}'::JSONB AS labels -- not used here
   FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::UUID[]) AS tx_id) k
  CROSS JOIN LATERAL (
-       SELECT e.submitter_id, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.fencing_token, e.xid, e.created_at, e.new_fork, e.above, e.receipt_more FROM tx_event e
+       SELECT e.submitter_id, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.fencing_token, e.xid, e.created_at, e.new_fork, e.above, e.receipt_more, e.chain FROM tx_event e
         WHERE e.submitter_id = k.submitter_id AND e.tx_id = k.tx_id
           AND NOT pg_visible_in_snapshot(e.xid, CAST($3::TEXT AS PG_SNAPSHOT))
           AND pg_visible_in_snapshot(e.xid, CAST($4::TEXT AS PG_SNAPSHOT))

@@ -19,6 +19,18 @@ type ArchiveLease struct {
 	Lasts        pgtype.Interval
 }
 
+type AuditCheckpoint struct {
+	Series    int64
+	No        int64
+	FromXid   uint64
+	UptoXid   uint64
+	Events    int64
+	Commands  int64
+	Digest    []byte
+	Head      []byte
+	CreatedAt time.Time
+}
+
 type CallerUsage struct {
 	Caller    string
 	ChainID   int64
@@ -240,6 +252,8 @@ type SubmitterCommand struct {
 	ChainNonce   *int64
 	Violations   []string
 	Caller       string
+	Chain        []byte
+	AppliedXid   pgtype.Uint64
 }
 
 type SubmitterLease struct {
@@ -313,6 +327,7 @@ type TxEvent struct {
 	NewFork          bool
 	Above            []byte
 	ReceiptMore      []byte
+	Chain            []byte
 }
 
 type TxLabel struct {
