@@ -41,6 +41,7 @@ type actor struct {
 	ledger    store.Ledger
 	inbox     store.Inbox
 	truncated bool           // the queue may be longer than the part that was read
+	nonces    nonces         // of clients, in mode EXTERNAL
 	audited   []txn.Finished // final, and within reach of a reorg
 	auditSent bool           // the tracker follows the current audited
 	ended     []txn.Tx       // final as not executed; a reorg could still include an attempt
@@ -183,8 +184,12 @@ func (a *actor) refresh(ctx context.Context) error {
 		a.mail.Store(true)
 	}
 	done := a.inbox.More && len(a.inbox.Commands) == 0 // all commands of one read are done
-	if !a.mail.Swap(false) && !done {
+	if !a.mail.Swap(false) && !done && !a.nonces.answered() {
 		return nil
+	}
+	if err := a.readRequests(ctx); err != nil {
+		a.mail.Store(true)
+		return err
 	}
 	inbox, err := a.e.router.inboxes.get(ctx, a.id)
 	if err != nil {
@@ -341,6 +346,7 @@ func (a *actor) load(ctx context.Context) error {
 	a.ended = ended
 	a.account, a.suspicion = nil, nil
 	a.trial = nil
+	a.nonces = nonces{}
 	a.used = txn.UsedNonce{}
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // no longer followed: refresh reads them again
@@ -411,6 +417,7 @@ func (a *actor) view() *txn.View {
 		Lost:       a.missing,
 		Twin:       a.twinChecks > 0,
 		Refuse:     a.e.Refuse,
+		External:   a.nonces.view(a.ledger.Nonces),
 	}
 	a.dropSettled(v)
 	a.publishSettled(v)
@@ -469,7 +476,8 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 		r := resting{
 			now:   view.Now,
 			until: rest.Until,
-			idle:  len(view.Open) == 0 && len(view.Queue) == 0,
+			idle: len(view.Open) == 0 && len(view.Queue) == 0 &&
+				len(view.External.Nonces) == 0,
 		}
 		*view = txn.View{} // release the blocks it references while the actor rests
 		return &r, nil

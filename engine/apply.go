@@ -26,6 +26,7 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 			a.trial = &c.Take.Nonce
 		}
 	}
+	a.applyNonces(c)
 	a.applyGuard(v, c)
 	if c.Compared {
 		l.FailedOver, a.trial = false, nil
@@ -270,7 +271,11 @@ func (a *actor) logCommit(ctx context.Context, step txn.Step, c *txn.Change, o s
 
 // opOf returns the operation of a change, for logs and metrics.
 func opOf(s txn.Step) string {
-	switch s.(type) {
+	switch s := s.(type) {
+	case txn.Record:
+		if s.Change.Nonces != nil {
+			return "nonce"
+		}
 	case txn.Prepare, txn.PrepareRange:
 		return "allocate"
 	case *txn.Replace:

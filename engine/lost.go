@@ -64,6 +64,15 @@ func (a *actor) lostState(l *store.Ledger) string {
 				"transaction %s, and the ledger has %d", was.Version, was.ID, l.Open[at].Version)
 		}
 	}
+	for i := range a.ledger.Nonces {
+		was := &a.ledger.Nonces[i]
+		for k := range l.Nonces {
+			if is := &l.Nonces[k]; is.Nonce == was.Nonce && is.Version < was.Version {
+				return fmt.Sprintf("the ledger lost commits: this node knows version %d of "+
+					"nonce %d, and the ledger has %d", was.Version, was.Nonce, is.Version)
+			}
+		}
+	}
 	return ""
 }
 
@@ -111,7 +120,7 @@ func (a *actor) remember(before *txn.Cursor, c *txn.Change) {
 		a.believed, a.loaded = true, false
 	case c.Unprotect != nil && before.Protected.Reason == txn.ProtectRestored:
 		a.missing = ""
-	case c.Init == nil && c.Take == nil && c.Unprotect == nil:
+	case c.Init == nil && c.Take == nil && c.Unprotect == nil && !c.Reserves():
 		return
 	}
 	a.learn(a.ledger.Cursor)

@@ -31,6 +31,7 @@ type metrics struct {
 	receipts   metric.Int64Counter
 	resubmits  metric.Int64Counter
 	finals     metric.Int64Counter
+	nonces     metric.Int64Counter
 	reorgs     metric.Int64Counter
 	takeovers  metric.Float64Histogram
 	lookUps    metric.Float64Histogram
@@ -117,6 +118,9 @@ func newMetrics(m metric.Meter) (metrics, error) {
 			"rebroadcasts, by result: ok (a node has the transaction), error (anything else)"),
 		finals: i.counter("fencepost_tx_final",
 			"transactions finalized by an owner, by state; counted again after a revoked outcome"),
+		nonces: i.counter("fencepost_nonce_move",
+			"changes of the nonces of clients, by new state: RESERVED, PENDING, ACCEPTED, "+
+				"RECYCLABLE"),
 		chainUp: i.gauge("fencepost_chain_up",
 			"whether the head of a chain can be read: 1, or 0 while no endpoint returns it"),
 		backlog: i.gauge("fencepost_receipt_backlog",

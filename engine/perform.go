@@ -79,10 +79,14 @@ func (a *actor) readAccount(ctx context.Context, v *txn.View,
 	calls, cancel := a.calls(ctx)
 	defer cancel()
 	account, err := a.askAccount(calls, v, s)
+	read := a.readReported(calls, v, s)
 	if ctx.Err() != nil {
 		return performed{}, ctx.Err() // the lease may be gone: the result proves nothing
 	}
-	failed := func() { a.suspicion, a.ledger.Open = txn.AccountReadDone(v, nil) }
+	failed := func() {
+		a.suspicion, a.ledger.Open = txn.AccountReadDone(v, nil)
+		a.noteReported(s, read)
+	}
 	if errors.Is(err, txn.ErrNoState) && s.CommandID != 0 {
 		a.log.Warn("account state unavailable at the depth that a decision requires", "depth",
 			s.Depth, "error", err)
@@ -102,6 +106,7 @@ func (a *actor) readAccount(ctx context.Context, v *txn.View,
 		a.recheck(s.Tx)
 	}
 	return performed{remember: func() {
+		a.noteReported(s, read)
 		a.used = r.Used
 		a.suspicion, a.ledger.Open = r.Suspicion, r.Open
 		if r.Account != nil {

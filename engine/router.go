@@ -20,9 +20,11 @@ import (
 // submitter that its preferred node does not take in time.
 type router struct {
 	e       *Engine
-	inboxes gathered[store.Inbox]  // client writes for this node's submitters
-	again   gathered[*store.Lease] // leases after commits of unknown outcome
-	chains  []txn.ChainID          // of this node
+	inboxes gathered[store.Inbox] // client writes for this node's submitters
+	// what clients ask about nonces, of this node's submitters in mode EXTERNAL
+	requests gathered[[]txn.NonceRequest]
+	again    gathered[*store.Lease] // leases after commits of unknown outcome
+	chains   []txn.ChainID          // of this node
 
 	mu      sync.Mutex
 	actors  map[txn.SubmitterID]*actor
@@ -64,6 +66,12 @@ func newRouter(e *Engine) *router {
 		limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)
 		defer cancel()
 		return e.Store.Inboxes(limited, ids, r.headsOf(ids)...)
+	}
+	r.requests.ask = func(ctx context.Context,
+		ids []txn.SubmitterID) (map[txn.SubmitterID][]txn.NonceRequest, error) {
+		limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)
+		defer cancel()
+		return e.Store.NonceRequests(limited, ids)
 	}
 	r.again.ask = r.reacquireAll
 	r.again.unwanted = r.release

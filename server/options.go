@@ -66,6 +66,8 @@ type Options struct {
 	// Simulate simulates a transaction on a chain; nil: no chain is known.
 	Simulate Simulate
 
+	Nonces NonceOptions // NonceService; zero: off
+
 	// Chains and Signers are the configured ones. A submitter with another one is rejected, since
 	// no node could work for it. Empty: all are accepted.
 	Chains  []txn.ChainID

@@ -85,8 +85,11 @@ const limitOfStrict = "must be 0 or 1 in mode STRICT; use mode PIPELINED for mor
 
 // modeOfWire returns the requested mode; the default is strict.
 func modeOfWire(m pb.SubmitterMode) txn.Mode {
-	if m == pb.SubmitterMode_SUBMITTER_MODE_PIPELINED {
+	switch m {
+	case pb.SubmitterMode_SUBMITTER_MODE_PIPELINED:
 		return txn.Pipelined
+	case pb.SubmitterMode_SUBMITTER_MODE_EXTERNAL:
+		return txn.External
 	}
 	return txn.Strict
 }

@@ -87,6 +87,7 @@ type Server struct {
 	status      *statusService
 	sinks       *sinkService
 	pools       *poolService
+	nonces      *nonceService
 	limiter     *limit.Limiter
 	connections *limit.Connections
 	authn       *auth.Authenticator
@@ -331,6 +332,9 @@ func (s *Server) makeServices(o Options) {
 	}
 	s.sinks = &sinkService{store: s.store, log: s.log}
 	s.pools = &poolService{store: s.store, resolver: r, known: s.known, log: s.log}
+	s.nonces = &nonceService{
+		store: s.store, resolver: r, commands: commands, options: o.Nonces.complete(), log: s.log,
+	}
 }
 
 // register adds the services. None is healthy before Serve.
@@ -340,6 +344,7 @@ func (s *Server) register(to *grpc.Server) {
 	pb.RegisterStatusServiceServer(to, s.status)
 	pb.RegisterSinkServiceServer(to, s.sinks)
 	pb.RegisterPoolServiceServer(to, s.pools)
+	pb.RegisterNonceServiceServer(to, s.nonces)
 	healthpb.RegisterHealthServer(to, s.health)
 	reflection.RegisterV1(to)
 	for _, name := range healthNames() {
@@ -399,6 +404,7 @@ func healthNames() []string {
 		pb.StatusService_ServiceDesc.ServiceName,
 		pb.SinkService_ServiceDesc.ServiceName,
 		pb.PoolService_ServiceDesc.ServiceName,
+		pb.NonceService_ServiceDesc.ServiceName,
 	}
 }
 

@@ -64,6 +64,7 @@ type Store interface {
 
 	SinkStore
 	PoolStore
+	NonceStore
 }
 
 // PoolStore is the part of the ledger about pools.
@@ -82,6 +83,18 @@ type PoolStore interface {
 	PoolAccount(ctx context.Context, pool store.PoolRef, stickyKey string) (txn.SubmitterID, error)
 	TxByPoolRequest(ctx context.Context, pool store.PoolID,
 		requestID string) (store.TxInfo, error)
+}
+
+// NonceStore is the part of the ledger about nonces that clients reserve.
+type NonceStore interface {
+	// AskNonce records a request for the owner of a submitter; AwaitNonce, which must follow,
+	// returns its result.
+	AskNonce(ctx context.Context, ask store.NonceAsk) (store.NonceAsked, error)
+	AwaitNonce(ctx context.Context, asked store.NonceAsked) (store.NonceOutcome, error)
+	Nonce(ctx context.Context, submitter txn.SubmitterID, nonce txn.Nonce) (store.NonceInfo, error)
+	// NonceOf returns the nonce that a reservation holds, or held last.
+	NonceOf(ctx context.Context, id txn.ReservationID) (info store.NonceInfo, held bool, err error)
+	ListNonces(ctx context.Context, f store.NonceFilter) ([]store.NonceInfo, error)
 }
 
 // SinkStore is the part of the ledger about sinks that operators see and decide on.

@@ -40,6 +40,10 @@ func (s *submitterService) updated(ctx context.Context, id txn.SubmitterID,
 	if err = s.store.SetPolicies(ctx, id, change); errors.Is(err, store.ErrModeLimit) {
 		return info, status.InvalidField("max_in_flight", limitOfStrict)
 	}
+	if errors.Is(err, store.ErrModeBusy) {
+		return info, status.SubmitterMode("has queued, open or reserved nonces; the mode changes " +
+			"to or from EXTERNAL once nothing is queued, open, RESERVED, PENDING or RECYCLABLE")
+	}
 	if err != nil {
 		return info, err
 	}
@@ -73,7 +77,7 @@ func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error
 			change.MaxFee = &limit
 		case "mode":
 			if r.GetMode() == pb.SubmitterMode_SUBMITTER_MODE_UNSPECIFIED {
-				return change, status.InvalidField("mode", "must be STRICT or PIPELINED")
+				return change, status.InvalidField("mode", "must be STRICT, PIPELINED or EXTERNAL")
 			}
 			change.Mode = new(modeOfWire(r.GetMode()))
 		case "max_in_flight":

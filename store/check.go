@@ -11,6 +11,9 @@ import (
 // checkChange finds faults without the database: a change that breaks a law on its own is a bug of
 // the program that made it.
 func checkChange(submitter txn.SubmitterID, c txn.Change) error {
+	if c.Nonces != nil {
+		return checkNonces(submitter, c)
+	}
 	cursorOps := 0
 	for _, given := range []bool{c.Init != nil, c.Take != nil, c.Protect != nil,
 		c.Unprotect != nil} {

@@ -35,7 +35,11 @@ func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 		bytes:  changeSize(change),
 		ended:  make(chan struct{}),
 	}
-	if err := s.lane(lease.submitter).commits.put(job); err != nil {
+	queue := s.lane(lease.submitter).commits
+	if change.Nonces != nil {
+		queue = s.lane(lease.submitter).nonces
+	}
+	if err := queue.put(job); err != nil {
 		return Unreached, fmt.Errorf("store: commit for submitter %d: %w: %w", lease.submitter,
 			ErrUnavailable, err)
 	}
@@ -43,6 +47,9 @@ func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 	switch job.outcome {
 	case Done:
 		s.signalFeed(change)
+		if change.Nonces != nil {
+			s.waits.deliver(lease.submitter, change.Nonces.Results)
+		}
 		return Done, nil
 	case Fenced, Unsettled:
 		lease.spent.Store(true)
@@ -92,6 +99,9 @@ func changeSize(c txn.Change) int {
 		perCommand = 40
 	)
 	n := perChange + len(c.StatusReason)
+	if c.Nonces != nil {
+		return nonceSize(c.Nonces)
+	}
 	if c.Protect != nil {
 		n += len(c.Protect.Reason) + len(c.Protect.Evidence)
 	}
@@ -193,7 +203,10 @@ func answerAll(group []*commitJob, answers []db.CommitRow) {
 // prepareCommit runs the statement with nothing in it: it is prepared then, and a real one goes out
 // in one write and comes back in one answer.
 func prepareCommit(ctx context.Context, conn *pgx.Conn) error {
-	_, err := db.New(conn).Commit(ctx, commitParams("", nil))
+	if _, err := db.New(conn).Commit(ctx, commitParams("", nil)); err != nil {
+		return err
+	}
+	_, err := db.New(conn).CommitNonces(ctx, nonceParams("", nil))
 	return err
 }
 

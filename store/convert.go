@@ -59,6 +59,9 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 	if r.ArchivedAt != nil {
 		tx.ArchivedAt = *r.ArchivedAt
 	}
+	if r.ReservationID != nil {
+		tx.Reservation, tx.Signed = txn.ReservationID(*r.ReservationID), r.Signed
+	}
 	if r.TraceParent != nil {
 		tx.TraceParent = *r.TraceParent
 	}

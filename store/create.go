@@ -495,6 +495,8 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 			job.fail(fmt.Errorf("%w (%s)", ErrProtected, row.ProtectReason))
 		case txn.SubmitterStatus(row.Status) == txn.Paused:
 			job.fail(ErrPaused)
+		case txn.Mode(row.Mode) == txn.External:
+			job.fail(ErrMode)
 		case job.full != nil:
 			job.fail(job.full)
 		default:

@@ -11,11 +11,19 @@ import (
 type lane struct {
 	conn    *dedicatedConn
 	commits *combiner[*commitJob]
+	nonces  *combiner[*commitJob] // changes about the nonces of clients
 }
 
 func (s *Store) newLane(cfg *pgx.ConnConfig) *lane {
 	l := &lane{conn: newDedicatedConn(s, cfg, prepareCommit)}
-	l.commits = newCombiner(
+	l.commits = s.newCommits(l, s.sendCommits)
+	l.nonces = s.newCommits(l, s.sendNonces)
+	return l
+}
+
+func (s *Store) newCommits(l *lane,
+	send func(*dedicatedConn, []*commitJob) *refusal) *combiner[*commitJob] {
+	return newCombiner(
 		limits{
 			items:       s.cfg.MaxGroupChanges,
 			bytes:       s.cfg.MaxGroupBytes,
@@ -26,10 +34,9 @@ func (s *Store) newLane(cfg *pgx.ConnConfig) *lane {
 			if aside {
 				conn = s.retryConn
 			}
-			return s.sendCommits(conn, group)
+			return send(conn, group)
 		},
 		s.refuseCommit)
-	return l
 }
 
 // lane returns the lane of a submitter. Ids are numbered from a sequence, which spreads them.

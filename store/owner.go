@@ -67,6 +67,11 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 	case !errors.Is(err, pgx.ErrNoRows):
 		return l, err
 	}
+	if l.Submitter.Mode == txn.External {
+		if l.Nonces, err = s.loadNonces(ctx, q, id); err != nil {
+			return l, err
+		}
+	}
 	rows, err := q.OpenTxs(ctx, int32(id))
 	if err != nil {
 		return l, err

@@ -76,6 +76,8 @@ func (r Registration) limit() int32 {
 	switch {
 	case r.Mode == txn.Strict:
 		return 1
+	case r.MaxInFlight == 0 && r.Mode == txn.External:
+		return txn.DefaultReservations
 	case r.MaxInFlight == 0:
 		return txn.DefaultInFlight
 	}
@@ -352,6 +354,7 @@ func (s *Store) SetPolicies(ctx context.Context, id txn.SubmitterID, change Poli
 		SubmitterID: int32(id), DefaultInFlight: txn.DefaultInFlight,
 		Reason: change.Asked.Reason, Operator: change.Asked.Operator, Caller: change.Asked.Caller,
 	}
+	p.DefaultReservations = txn.DefaultReservations
 	if change.OnFailure != nil {
 		p.OnFailure = new(string(onFailure(*change.OnFailure)))
 	}
@@ -371,8 +374,13 @@ func (s *Store) SetPolicies(ctx context.Context, id txn.SubmitterID, change Poli
 	case n > 0:
 		return nil
 	}
-	if _, err := s.Submitter(ctx, id); err != nil {
+	info, err := s.Submitter(ctx, id)
+	if err != nil {
 		return err
+	}
+	if m := change.Mode; m != nil && (*m == txn.External) != (info.Mode == txn.External) &&
+		(*m != txn.Strict || change.MaxInFlight == nil || *change.MaxInFlight == 1) {
+		return fmt.Errorf("store: %s: %w", verb, ErrModeBusy)
 	}
 	return fmt.Errorf("store: %s: %w", verb, ErrModeLimit)
 }

@@ -87,7 +87,7 @@ func TestFencedStatements_StartFromFence(t *testing.T) {
 			}
 		}
 		ledger := regexp.MustCompile(`(?i)\b(FROM|JOIN)\s+(managed_tx|submitter_nonce_cursor|` +
-			`tx_attempt|tx_event|submitter_command)\b`)
+			`tx_attempt|tx_event|submitter_command|external_nonce|nonce_request|nonce_hash)\b`)
 		if ledger.MatchString(head) {
 			t.Errorf("%s reads the ledger before the lease", name)
 		}
@@ -123,12 +123,14 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 			"UPDATE managed_tx",
 		},
 		"InsertCommand": {"INSERT INTO submitter_command"},
-		"AcquireLeases": {"UPDATE submitter_lease"},
-		"AcquireLease":  {"UPDATE submitter_lease"},
-		"RenewLeases":   {"UPDATE submitter_lease"},
-		"ReleaseLeases": {"UPDATE submitter_lease"},
-		"CapLeases":     {"UPDATE node", "UPDATE submitter_lease"},
-		"RegisterChain": {"INSERT INTO chain"},
+		// A refused ALLOCATE may be asked again; the guard of the tests knows what else is changed.
+		"InsertNonceRequests": {"INSERT INTO nonce_request"},
+		"AcquireLeases":       {"UPDATE submitter_lease"},
+		"AcquireLease":        {"UPDATE submitter_lease"},
+		"RenewLeases":         {"UPDATE submitter_lease"},
+		"ReleaseLeases":       {"UPDATE submitter_lease"},
+		"CapLeases":           {"UPDATE node", "UPDATE submitter_lease"},
+		"RegisterChain":       {"INSERT INTO chain"},
 		// A hint about fees, without which a broadcast is refused once more.
 		"SavePoolRules":     {"INSERT INTO chain_pool_rules"},
 		"RegisterSubmitter": {"INSERT INTO submitter", "INSERT INTO submitter_lease"},
@@ -360,6 +362,8 @@ func TestStates_MatchDatabase(t *testing.T) {
 	compare("submitter_command_kind", texts(txn.CommandKinds)...)
 	compare("submitter_status_check", texts([]txn.SubmitterStatus{txn.Active, txn.Paused})...)
 	compare("submitter_mode_check", texts(txn.Modes)...)
+	compare("external_nonce_state", texts(txn.NonceStates)...)
+	compare("nonce_request_kind", texts(txn.NonceRequestKinds)...)
 }
 
 func texts[T ~string](list []T) []string {

@@ -179,6 +179,8 @@ type Store struct {
 	notifyConn *dedicatedConn // wake-ups of other nodes
 
 	creates *combiner[*createJob]
+	asks    *combiner[*askJob] // requests about the nonces of clients
+	waits   *nonceWaits        // calls that wait for their results
 	quota   *quota
 
 	usageOpen sync.Map // of usageKey: callers whose use of quotas has a row
@@ -204,6 +206,7 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 		log:     cfg.Logger,
 		clock:   cfg.Clock,
 		wakes:   newWakes(),
+		waits:   newNonceWaits(),
 		settled: settledHead{mu: make(turn, 1)},
 	}
 	s.nodes, _, _ = strings.Cut(cfg.Node, "/")
@@ -221,6 +224,16 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 		},
 		s.sendCreates,
 		s.refuseCreate,
+	)
+	s.asks = newCombiner(
+		limits{
+			items:       createsPerChange * cfg.MaxGroupChanges,
+			bytes:       maxCreateBytes,
+			outstanding: maxOutstanding,
+			held:        maxHeldCreates,
+		},
+		s.sendAsks,
+		s.refuseAsk,
 	)
 	return s, nil
 }
@@ -273,8 +286,11 @@ func (s *Store) connect() (err error) {
 func (s *Store) Close() {
 	for _, l := range s.lanes {
 		l.commits.close()
+		l.nonces.close()
 	}
 	s.creates.close()
+	s.asks.close()
+	s.waits.close()
 	s.notices.close()
 	for _, l := range s.lanes {
 		l.conn.close()

@@ -278,6 +278,8 @@ type Ledger struct {
 	// the database failed over since the account was last compared with the chain
 	FailedOver bool
 	PoolRules  txn.PoolRules // of the chain's nodes
+	// of a submitter in mode EXTERNAL: the nonces of clients that are not ACCEPTED, lowest first
+	Nonces []txn.ExternalNonce
 }
 
 // Inbox holds the writes of other nodes for a submitter.

@@ -171,7 +171,7 @@ func AccountReadFailed(v *View, s ReadAccount, fault string) Change {
 	case s.CommandID != 0:
 		return commandResult(Command{ID: s.CommandID}, ResultRefused,
 			"cannot read the account: the chain is unavailable; retry later")
-	case s.Tx.Nonce != nil:
+	case s.Tx.Nonce != nil || s.External:
 		return Change{} // the next rebroadcast reads it again
 	}
 	return backOff(v, s.Tx, ReasonChainUnavailable,

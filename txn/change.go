@@ -14,6 +14,7 @@ type Change struct {
 	// of Status, without a command: recorded as a decision of the owner
 	StatusReason string
 	Commands     []CommandResult
+	Nonces       *NonceChange // alone: it is written by a statement of its own
 	// the account was compared with the chain since the database failed over; with other parts only
 	Compared bool
 }
@@ -23,8 +24,11 @@ func (c Change) Empty() bool {
 	return c.Init == nil && c.Take == nil && c.Protect == nil && c.Unprotect == nil &&
 		len(c.Writes) == 0 &&
 		c.Status == "" &&
-		len(c.Commands) == 0
+		len(c.Commands) == 0 && c.Nonces == nil
 }
+
+// Reserves reports whether the change reserves nonces for clients.
+func (c Change) Reserves() bool { return c.Nonces != nil && c.Nonces.Reserves }
 
 // CursorInit starts the nonce cursor of a submitter, once.
 type CursorInit struct {
@@ -196,16 +200,20 @@ type Mode string
 const (
 	Strict    Mode = "STRICT"    // one
 	Pipelined Mode = "PIPELINED" // up to the submitter's limit
+	// clients sign: the limit is that of nonces that they hold or may have used
+	External Mode = "EXTERNAL"
 )
 
 // Modes lists every mode.
-var Modes = []Mode{Strict, Pipelined}
+var Modes = []Mode{Strict, Pipelined, External}
 
 // Limits of a pipelined submitter's nonces in flight. go-ethereum's pools keep 16 transactions of
 // an account under any load (AccountSlots).
 const (
 	DefaultInFlight = 16
-	MaxInFlight     = 1024
+	// DefaultReservations is the default limit in mode EXTERNAL.
+	DefaultReservations = 64
+	MaxInFlight         = 1024
 )
 
 // SubmitterStatus controls whether new nonces may be taken.
@@ -237,7 +245,7 @@ type Submitter struct {
 	Address   Address
 	Signer    string
 	Mode      Mode
-	Limit     int // in-flight set; 1 in strict mode, at most MaxInFlight otherwise
+	Limit     int // in-flight set; 1 in strict mode, at most MaxInFlight otherwise: see Mode
 	Status    SubmitterStatus
 	StartFrom string // decimal nonce, or StartChain
 	OnFailure OnFailure

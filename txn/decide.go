@@ -20,6 +20,9 @@ func Decide(v *View) Step {
 	if step, ok := protect(v); ok {
 		return step
 	}
+	if step, ok := external(v); ok {
+		return step
+	}
 	if step, ok := recordMaxAge(v); ok {
 		return step
 	}
@@ -160,6 +163,7 @@ func nextDue(v *View) time.Time {
 			}
 		}
 	}
+	nonceDue(v, earlier)
 	for i := range v.Queue {
 		tx := &v.Queue[i]
 		if i == 0 || tx.CancelRequested { // see cancelRequeued

@@ -320,7 +320,7 @@ func disagreement(v *View, a *Account) (reason, message string) {
 			next,
 		)
 	}
-	if a.Latest < a.Expected {
+	if a.Latest < a.Expected && v.Submitter.Mode != External { // clients may not have sent yet
 		return ReasonChainBehind, fmt.Sprintf(
 			"the account's next nonce is %d on chain, but was %d here: the endpoint lags, or "+
 				"the chain lost blocks; a nonce above the gap would never be included",
@@ -404,6 +404,11 @@ func rejectUnresolved(v *View, c Command) (Step, bool) {
 	if tx, ok := unverifiedQueued(v); ok && !c.keepsQueue() {
 		return rejectCommand(c, unverifiedMessage, tx.ID, v.Expected())
 	}
+	if v.Submitter.Mode == External && v.Cursor.Protected.Reason == ProtectRestored &&
+		!c.keepsQueue() {
+		return rejectCommand(c, "clients may hold nonces from %d on that this ledger lost: stop "+
+			"them, see docs/external.md, then confirm with %s_KEEP_QUEUE", v.Cursor.Next, c.Action)
+	}
 	return nil, false
 }
 
@@ -452,7 +457,7 @@ func resume(v *View, c Command) (Step, bool) {
 			"the account's next nonce is %d on chain and %d in the pool, but %d here; align "+
 				"forward (%s) once it has settled",
 			a.Latest, a.Pending, next, other)
-	case a.Latest < lowest:
+	case a.Latest < lowest && v.Submitter.Mode != External:
 		return rejectCommand(c,
 			"the account's next nonce is %d on chain, but all below %d are included here; the "+
 				"chain lacks them, so new transactions could not be included",

@@ -24,6 +24,7 @@ type (
 		// OldStateMissing follows
 		MinDepth  uint64
 		CommandID int64 // the command that needs it; 0: none
+		External  bool  // for the nonces of clients: a failure changes nothing
 	}
 	// Investigate finds the user of a nonce, for the operator; Investigated follows in any case.
 	Investigate struct{ Finding Finding }

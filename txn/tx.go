@@ -26,6 +26,9 @@ type Tx struct {
 	// when its events went to an archive, and its call data and labels; zero: they are here
 	TrimmedAt  time.Time
 	ArchivedAt time.Time
+	// its nonce was reserved by a client; zero: no
+	Reservation ReservationID
+	Signed      bool // by the client: Fencepost never replaces its attempts
 	// W3C traceparent of the request that created it, for spans only; empty: not traced
 	TraceParent string
 }

@@ -32,6 +32,7 @@ type Policy struct {
 	// the same for a transaction that no node has accepted yet
 	MaxFee     Wei
 	FixedPrice bool // the gas price is configured, and not read from nodes
+	External   ExternalPolicy
 }
 
 // View is everything the owner of a submitter knows at one moment: its ledger, pending commands,
@@ -60,7 +61,8 @@ type View struct {
 	Lost       string // commits of this node that the ledger lacks; empty: none
 	Twin       bool   // another ledger may use the key: see checkUnsent
 	// why a queued transaction must not be signed; it must be pure. nil: none is refused
-	Refuse func(*Tx) Refusal
+	Refuse   func(*Tx) Refusal
+	External ExternalView
 }
 
 // inclusion returns the chain's state of a transaction: of the attempt that is included. It is

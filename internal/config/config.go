@@ -31,6 +31,7 @@ type Config struct {
 	Callers    []Caller
 	Ops        Ops
 	Console    Console
+	NonceAPI   NonceAPI
 	Database   Database
 	Lease      Lease
 	Audit      Audit
@@ -84,6 +85,7 @@ type Caller struct {
 	Submitters   []string // names; "*": all
 	Pools        []string // names
 	Role         string   // "caller" or "operator"
+	Nonces       bool     // may reserve nonces
 	Weight       int
 	Rate         float64 // calls a second; 0: no limit
 	Policy       CallerPolicy

@@ -32,15 +32,19 @@ func otherNames() []otherName {
 			"ledger, because nodes that differ would break it."},
 		{"nonce.startFrom", []string{"submitters.*.start_from"}, ""},
 		{"release_on (receipt, finality)", []string{"chains.*.release_depth"}, ""},
-		{"nonce.reserved-timeout, nonce.pending-max-age", nil, "A nonce is never reserved: one " +
-			"commit takes it together with the signed transaction."},
-		{"nonce.pending-hard-max-age", []string{"chains.*.resubmit.max_age"}, "The transaction " +
-			"becomes STUCK; its nonce is never reused."},
-		{"nonce.reconcile-enabled, scan limit", nil, "There is nothing to reconcile: each step " +
-			"starts from the ledger and the chain."},
+		{"nonce.reserved-timeout", []string{"nonce_api.default_ttl"}, "Of mode external alone. " +
+			"Otherwise one commit takes a nonce together with the signed transaction."},
+		{"nonce.pending-max-age", []string{"nonce_api.reconcile_interval"}, "Age frees no nonce: " +
+			"only evidence does."},
+		{"nonce.pending-hard-max-age", []string{"nonce_api.pending_hard_max_age",
+			"chains.*.resubmit.max_age"}, "In other modes the transaction becomes STUCK; its " +
+			"nonce is never reused."},
+		{"nonce.reconcile-enabled, scan limit", []string{"nonce_api.reconcile_interval"},
+			"Always on: each owner reconciles its own submitters."},
 		{"transactions.nonceStateTimeout", nil, "Nonces are not cached: they come from the " +
 			"ledger only."},
-		{"hole.fill_timeout", nil, "A strict account has no holes in its nonces."},
+		{"hole.fill_timeout", []string{"nonce_api.fill_holes", "nonce_api.fill_after"},
+			"Of mode external alone: other accounts have no holes in their nonces."},
 		{"nonce.cleanup-enabled", nil, "The ledger keeps all transactions, because a request_id " +
 			"names one transaction forever."},
 

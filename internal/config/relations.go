@@ -93,7 +93,7 @@ func relations() []relation {
 		{"No two chains have the same chain_id.", relateChainIDs},
 		{"No endpoint is listed twice in chains.*.rpc.", relateEndpoints},
 		{"The chain and the signer of a submitter are defined in chains and signers, and its " +
-			"max_in_flight is at most 1 unless its mode is pipelined.",
+			"max_in_flight is at most 1 unless its mode is pipelined or external.",
 			relateSubmitters},
 		{
 			"No two submitters have the same chain and address: an account has one sequence of " +
@@ -517,7 +517,7 @@ func relateSubmitters(r *reader, c *Config) {
 		known(path+".chain", c.Submitters[i].Chain, "chain", chains)
 		known(path+".signer", c.Submitters[i].Signer, "signer", signers)
 		if s := c.Submitters[i]; r.good(path+".mode", path+".max_in_flight") &&
-			s.Mode != "pipelined" && s.MaxInFlight > 1 {
+			s.Mode != "pipelined" && s.Mode != "external" && s.MaxInFlight > 1 {
 			key := path + ".max_in_flight"
 			r.problem(r.origins[key], key,
 				fmt.Sprintf("%d is above 1, the limit of mode strict", s.MaxInFlight),

@@ -52,6 +52,8 @@ func schema() []field[Config] {
 		),
 		section("console", "The web console for operators.",
 			func(c *Config) *Console { return &c.Console }, consoleFields()...),
+		section("nonce_api", "Nonces for clients that sign themselves: see docs/external.md.",
+			func(c *Config) *NonceAPI { return &c.NonceAPI }, nonceFields()...),
 		section(
 			"database",
 			"The PostgreSQL database that holds the ledger.",
@@ -303,6 +305,10 @@ func callerFields() []field[Caller] {
 				"accounts. operator: also changes, pauses and protects accounts, and resolves "+
 				"STUCK transactions and protections; an operator of * also registers accounts.",
 			func(c *Caller) *string { return &c.Role }),
+		value("nonces", yesNo(), "false",
+			"The caller may reserve nonces and submit signed transactions (nonce_api). An "+
+				"operator always may.",
+			func(c *Caller) *bool { return &c.Nonces }),
 		value("weight", whole(1, 1000), "1",
 			"Weight of the caller when the node is busy. Half of grpc.max_calls and of "+
 				"watch.max_streams is guaranteed to the callers, divided by weight. The other "+
@@ -651,15 +657,17 @@ func submitterFields() []field[Submitter] {
 			func(s *Submitter) *common.Address { return &s.Address }).must(),
 		value("signer", label(), "", "Name of the signer that holds its key.",
 			func(s *Submitter) *string { return &s.Signer }).must(),
-		value("mode", oneOf("strict", "pipelined"), "",
+		value("mode", oneOf("strict", "pipelined", "external"), "",
 			"How many transactions may have a nonce before they reach release_depth. strict (the "+
-				"default): one at a time; pipelined: up to max_in_flight. The ledger's value "+
+				"default): one at a time; pipelined: up to max_in_flight. external: clients sign, "+
+				"and reserve nonces (nonce_api). The ledger's value "+
 				"applies to an account that is already registered; change it with fencepost "+
 				"submitter update.",
 			func(s *Submitter) *string { return &s.Mode }),
 		value("max_in_flight", whole(0, 1024), "0",
 			"The limit of mode pipelined. 0: 16, as many as pools of go-ethereum keep of an "+
-				"account. As with mode, the ledger's value applies.",
+				"account. In mode external, the most nonces that are RESERVED or PENDING; 0: 64. "+
+				"As with mode, the ledger's value applies.",
 			func(s *Submitter) *int { return &s.MaxInFlight }),
 		value("start_from", matching(`"0", "chain" or a nonce`, `chain|0|[1-9][0-9]{0,17}`), "0",
 			"The first nonce. 0 requires an account that never sent a transaction; chain "+

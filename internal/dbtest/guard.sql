@@ -138,6 +138,11 @@ BEGIN
               FROM nonce_gap g
              WHERE g.submitter_id = NEW.submitter_id
                AND g.last_nonce >= first AND g.first_nonce < NEW.next_nonce)
+         + (SELECT count(*) FROM external_nonce x
+             WHERE x.submitter_id = NEW.submitter_id
+               AND x.nonce >= first AND x.nonce < NEW.next_nonce
+               AND NOT EXISTS (SELECT FROM managed_tx t
+                                WHERE t.submitter_id = x.submitter_id AND t.nonce = x.nonce))
       INTO used;
     IF used <> NEW.next_nonce - first THEN
         RAISE EXCEPTION
@@ -147,6 +152,29 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- A request is an intent until its owner applies it. A refused ALLOCATE may be asked again.
+CREATE FUNCTION guard_request() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        RAISE EXCEPTION 'guard: request % is deleted', OLD.request_no;
+    ELSIF NEW.applied_at IS NULL AND NEW.nonce IS NULL
+          AND (TG_OP = 'INSERT' OR OLD.kind = 'ALLOCATE' AND OLD.nonce IS NULL) THEN
+        RETURN NULL;
+    ELSIF TG_OP = 'UPDATE' AND NEW IS NOT DISTINCT FROM OLD THEN
+        RETURN NULL;
+    ELSIF NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
+        RAISE EXCEPTION 'guard: request % is applied under token %, the live token is %',
+            NEW.request_no, NEW.fencing_token, guard_token(NEW.submitter_id);
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON nonce_request
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_request();
+CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON external_nonce
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_row();
+CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON nonce_hash
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_row();
 CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON managed_tx
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_tx();
 CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OR DELETE ON tx_event

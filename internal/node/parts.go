@@ -143,10 +143,16 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 		o.AuditInterval = engine.NoAudit
 	}
 	for i, c := range n.cfg.Chains {
+		policy := n.extras.policy(c)
+		policy.External = txn.ExternalPolicy{
+			ReconcileInterval: n.cfg.NonceAPI.ReconcileInterval,
+			HardMaxAge:        n.cfg.NonceAPI.HardMaxAge,
+			FillAfter:         n.cfg.NonceAPI.Fills(),
+		}
 		o.Chains = append(o.Chains, engine.ChainOptions{
 			Name: c.Name, PollInterval: c.PollInterval,
 			Chain:    traceChain(n.extras.chain(n.chains[i]), n.traces.Tracer("chain")),
-			Policy:   n.extras.policy(c),
+			Policy:   policy,
 			FinalTag: c.Finality.Block(),
 		})
 	}
@@ -167,6 +173,10 @@ func (n *Node) newServer(version string) (*server.Server, error) {
 		Simulate:       n.simulate,
 		Signers:        n.book.Names(),
 		Console:        n.cfg.Console.Enabled,
+		Nonces: server.NonceOptions{
+			Enabled: n.cfg.NonceAPI.Enabled, DefaultTTL: n.cfg.NonceAPI.DefaultTTL,
+			MaxTTL: n.cfg.NonceAPI.MaxTTL,
+		},
 		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
 		AllowedHosts:   hostNames(n.cfg.GRPC.Listen, n.cfg.GRPC.AllowedHosts),
 		Certificate:    n.reloader.certificate,
@@ -208,8 +218,8 @@ func registration(cfg *config.Config, s config.Submitter) store.Registration {
 		AnyMode:   true,
 		StartFrom: s.StartFrom,
 	}
-	if s.Mode == "pipelined" {
-		r.Mode = txn.Pipelined
+	if s.Mode != "" {
+		r.Mode = txn.Mode(strings.ToUpper(s.Mode))
 	}
 	r.MaxInFlight = s.MaxInFlight
 	for _, c := range cfg.Chains {

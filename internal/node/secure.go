@@ -89,6 +89,7 @@ func readAccess(cfg *config.Config) (access, faults) {
 				Submitters:   c.Submitters,
 				Pools:        c.Pools,
 				Operator:     c.Operator(),
+				Nonces:       c.Nonces,
 				Weight:       c.Weight,
 				Rate:         c.Rate,
 				Policy:       callerPolicy(c.Policy),

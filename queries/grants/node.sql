@@ -26,5 +26,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON $schema.node, $schema.sink_parked TO $ro
 GRANT SELECT, INSERT, UPDATE ON $schema.submitter_settled TO $role;
 GRANT SELECT ON $schema.archive_lease TO $role;
 -- The signed bytes: whoever reads them can broadcast them. A trigger lets them only be erased.
-GRANT SELECT, INSERT ON $schema.tx_attempt TO $role;
+GRANT SELECT, INSERT ON $schema.tx_attempt, $schema.signed_tx TO $role;
 GRANT UPDATE (raw_tx) ON $schema.tx_attempt TO $role;
+GRANT SELECT, INSERT ON $schema.nonce_hash TO $role;
+GRANT SELECT, INSERT, UPDATE ON $schema.nonce_request, $schema.external_nonce TO $role;

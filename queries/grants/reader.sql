@@ -1,5 +1,5 @@
--- What a report or a dashboard needs: every table but the signed bytes (tx_attempt). $schema and
--- $role stand for quoted names.
+-- What a report or a dashboard needs: every table but the signed bytes (tx_attempt, signed_tx).
+-- $schema and $role stand for quoted names.
 REVOKE ALL ON ALL TABLES IN SCHEMA $schema FROM $role;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA $schema FROM $role;
 REVOKE ALL ON SCHEMA $schema FROM $role;
@@ -10,6 +10,7 @@ GRANT SELECT
        $schema.submitter, $schema.submitter_lease,
        $schema.submitter_nonce_cursor, $schema.managed_tx, $schema.submitter_command, $schema.node,
        $schema.pool, $schema.pool_member,
+       $schema.nonce_request, $schema.external_nonce, $schema.nonce_hash,
        $schema.sink_lease, $schema.sink_cursor, $schema.sink_parked, $schema.sink_command,
        $schema.caller_usage, $schema.audit_checkpoint,
        $schema.submitter_settled, $schema.archive_lease

@@ -63,6 +63,13 @@ WITH used AS (
                                        WHERE b.submitter_id = @submitter_id
                                          AND b.first_nonce <= @from_nonce::BIGINT), 0)
     UNION ALL
+    -- a reservation explains a nonce without a transaction
+    SELECT x.nonce, x.nonce, NULL, FALSE
+      FROM external_nonce x
+     WHERE x.submitter_id = @submitter_id AND x.nonce >= @from_nonce::BIGINT
+       AND NOT EXISTS (SELECT FROM managed_tx t
+                        WHERE t.submitter_id = x.submitter_id AND t.nonce = x.nonce)
+    UNION ALL
     SELECT n.next_nonce, n.next_nonce, NULL, TRUE
       FROM submitter_nonce_cursor n WHERE n.submitter_id = @submitter_id
 ), walk AS (

@@ -41,6 +41,7 @@ WITH intent AS MATERIALIZED (
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY(@submitter_ids::INT[]) AND s.status = 'ACTIVE'
+       AND s.mode <> 'EXTERNAL'
        AND NOT s.submitter_id IN (SELECT n.submitter_id FROM submitter_nonce_cursor n
                                    WHERE n.submitter_id = ANY(@submitter_ids::INT[])
                                      AND n.protect_reason IS NOT NULL)
@@ -160,7 +161,7 @@ SELECT encode(a.tx_id, 'hex')::UUID, a.request_id, a.queue_seq, clock_timestamp(
 WITH queued AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t
      WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND t.state = 'QUEUED'
-       AND t.requeued = 0
+       AND t.requeued = 0 AND NOT t.signed
        FOR NO KEY UPDATE
 ), cancelled AS (
     UPDATE managed_tx t

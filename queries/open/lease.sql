@@ -136,12 +136,30 @@ WITH RECURSIVE free AS MATERIALIZED (
              WHERE k.submitter_id > c.submitter_id AND k.applied_at IS NULL
              ORDER BY k.submitter_id LIMIT 1)
       FROM commanded c WHERE c.submitter_id IS NOT NULL
+), asked AS (
+    SELECT m.submitter_id FROM many m
+     UNION ALL
+    SELECT (SELECT k.submitter_id FROM nonce_request k
+             WHERE k.submitter_id > a.submitter_id AND k.applied_at IS NULL
+             ORDER BY k.submitter_id LIMIT 1)
+      FROM asked a WHERE a.submitter_id IS NOT NULL
+), reserved AS (
+    SELECT m.submitter_id FROM many m
+     UNION ALL
+    SELECT (SELECT x.submitter_id FROM external_nonce x
+             WHERE x.submitter_id > r.submitter_id AND x.state <> 'ACCEPTED'
+             ORDER BY x.submitter_id LIMIT 1)
+      FROM reserved r WHERE r.submitter_id IS NOT NULL
 ), working AS (
     SELECT q.submitter_id FROM queued q
      UNION
     SELECT o.submitter_id FROM open o
      UNION
     SELECT c.submitter_id FROM commanded c
+     UNION
+    SELECT a.submitter_id FROM asked a
+     UNION
+    SELECT r.submitter_id FROM reserved r
      UNION
     SELECT f.submitter_id FROM free f
      WHERE NOT EXISTS (SELECT FROM many)
@@ -154,7 +172,13 @@ WITH RECURSIVE free AS MATERIALIZED (
                  ORDER BY t.nonce LIMIT 1) IS NOT NULL
             OR (SELECT k.submitter_id FROM submitter_command k
                  WHERE k.submitter_id = f.submitter_id AND k.applied_at IS NULL
-                 ORDER BY k.command_id LIMIT 1) IS NOT NULL)
+                 ORDER BY k.command_id LIMIT 1) IS NOT NULL
+            OR (SELECT k.submitter_id FROM nonce_request k
+                 WHERE k.submitter_id = f.submitter_id AND k.applied_at IS NULL
+                 ORDER BY k.request_no LIMIT 1) IS NOT NULL
+            OR (SELECT x.submitter_id FROM external_nonce x
+                 WHERE x.submitter_id = f.submitter_id AND x.state <> 'ACCEPTED'
+                 ORDER BY x.nonce LIMIT 1) IS NOT NULL)
 )
 SELECT o.submitter_id
   FROM working w

@@ -219,10 +219,10 @@ SELECT a.attempt_no, a.kind, a.nonce, a.tx_hash, a.gas_limit, a.fee_cap, a.tip, 
  WHERE a.submitter_id = @submitter_id AND a.tx_id = @tx_id
  ORDER BY a.attempt_no;
 
--- AcceptanceOf returns whether these submitters accept new transactions: their status, and the
--- reason of a protection.
+-- AcceptanceOf returns whether these submitters accept new transactions: their status and mode, and
+-- the reason of a protection.
 -- name: AcceptanceOf :many
-SELECT s.submitter_id, s.status, coalesce(n.protect_reason, '')::TEXT AS protect_reason,
+SELECT s.submitter_id, s.status, s.mode, coalesce(n.protect_reason, '')::TEXT AS protect_reason,
        clock_timestamp()::TIMESTAMPTZ AS read_at
   FROM submitter s LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
  WHERE s.submitter_id = ANY(@submitter_ids::INT[]);

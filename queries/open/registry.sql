@@ -44,7 +44,9 @@ UPDATE submitter s SET start_from = @start_from
 -- SetPolicies changes the policies of a submitter. Its owner reads them again when it applies the
 -- UPDATE command that follows. NULL leaves a policy unchanged, even while another process changes
 -- it. A submitter that becomes pipelined loses its owner, which may be an older program: see the
--- trigger lease_needs_mode. A limit that does not fit the mode changes nothing. A lower limit comes
+-- trigger lease_needs_mode. So does one that becomes external, or was: that changes nothing while
+-- anything is queued, open or reserved (the trigger mode_needs_rest). A limit that does not fit the
+-- mode changes nothing. A lower limit comes
 -- with the command: no nonce is taken until the owner knows the limit (see Commit), and no audit
 -- takes the nonces in flight for a violation.
 -- name: SetPolicies :execrows
@@ -53,6 +55,8 @@ WITH wanted AS MATERIALIZED (
            coalesce(sqlc.narg(mode)::TEXT, s.mode) AS mode,
            CASE WHEN sqlc.narg(max_in_flight)::INT IS NOT NULL THEN sqlc.narg(max_in_flight)::INT
                 WHEN coalesce(sqlc.narg(mode)::TEXT, s.mode) = 'STRICT' THEN 1
+                WHEN s.mode = 'STRICT' AND sqlc.narg(mode)::TEXT = 'EXTERNAL'
+                THEN @default_reservations::INT
                 WHEN s.mode = 'STRICT' THEN @default_in_flight::INT
                 ELSE s.max_in_flight END AS max_in_flight
       FROM submitter s
@@ -62,7 +66,9 @@ WITH wanted AS MATERIALIZED (
        SET owner_node = '', fencing_token = l.fencing_token + 1, released = TRUE,
            expires_at = clock_timestamp()
       FROM wanted w
-     WHERE l.submitter_id = w.submitter_id AND w.old_mode = 'STRICT' AND w.mode <> 'STRICT'
+     WHERE l.submitter_id = w.submitter_id
+       AND (w.old_mode = 'STRICT' AND w.mode <> 'STRICT'
+            OR (w.old_mode = 'EXTERNAL') <> (w.mode = 'EXTERNAL'))
     RETURNING l.submitter_id
 ), asked AS (
     INSERT INTO submitter_command (submitter_id, kind, reason, operator, caller)

@@ -30,6 +30,7 @@ type Caller struct {
 	Submitters           []string // names of the submitters that it may use, or AllSubmitters
 	Pools                []string // names of the pools that it may use
 	Operator             bool     // may make the decisions of operators
+	Nonces               bool     // may reserve nonces and submit signed transactions
 
 	Weight int     // of its guaranteed share of a node, relative to other callers; 0 is 1
 	Rate   float64 // calls a second; 0: no limit
@@ -48,6 +49,7 @@ type Rights struct {
 	pools      []string // names, sorted, unless all
 	operator   bool
 	policy     *txn.CallerPolicy // nil: none
+	nonces     bool
 
 	// own holds the submitters that were found in the ledger. Their identity never changes.
 	own atomic.Pointer[[]txn.Submitter]
@@ -59,6 +61,7 @@ func rightsOf(c Caller) *Rights {
 		all:      slices.Contains(c.Submitters, AllSubmitters),
 		operator: c.Operator,
 		policy:   c.Policy,
+		nonces:   c.Nonces || c.Operator,
 	}
 	if !r.all {
 		r.submitters = slices.Compact(slices.Sorted(slices.Values(c.Submitters)))
@@ -68,11 +71,12 @@ func rightsOf(c Caller) *Rights {
 }
 
 // Everything returns the rights of all calls where callers have no names.
-func Everything() *Rights { return &Rights{all: true, operator: true} }
+func Everything() *Rights { return &Rights{all: true, operator: true, nonces: true} }
 
 func (r *Rights) equal(to *Rights) bool {
 	return r.caller == to.caller && r.all == to.all && r.operator == to.operator &&
-		slices.Equal(r.submitters, to.submitters) && slices.Equal(r.pools, to.pools)
+		r.nonces == to.nonces && slices.Equal(r.submitters, to.submitters) &&
+		slices.Equal(r.pools, to.pools)
 }
 
 // Caller returns the name of the caller; empty if it has none.
@@ -123,6 +127,7 @@ const (
 	anyCaller     role = iota + 1
 	operator           // of the submitter, or of any
 	operatorOfAll      // registering an account chooses its key
+	nonceHolder        // an operator, or a caller with the right nonces
 )
 
 var requirements = map[string]role{
@@ -163,6 +168,16 @@ var requirements = map[string]role{
 	pb.SinkService_RetryUndelivered_FullMethodName: operatorOfAll,
 	pb.SinkService_SkipUndelivered_FullMethodName:  operatorOfAll,
 	pb.SinkService_ReplaySink_FullMethodName:       operatorOfAll,
+
+	pb.NonceService_AllocateNonce_FullMethodName:     nonceHolder,
+	pb.NonceService_RecordNonceHash_FullMethodName:   nonceHolder,
+	pb.NonceService_ReleaseNonce_FullMethodName:      nonceHolder,
+	pb.NonceService_QuarantineNonce_FullMethodName:   nonceHolder,
+	pb.NonceService_ExtendReservation_FullMethodName: nonceHolder,
+	pb.NonceService_SubmitSigned_FullMethodName:      nonceHolder,
+	pb.NonceService_GetNonce_FullMethodName:          nonceHolder,
+	pb.NonceService_ListNonces_FullMethodName:        nonceHolder,
+	pb.NonceService_ResolveNonce_FullMethodName:      operator,
 }
 
 // MayCall rejects a method that requires another role. A method that is missing in the table is
@@ -178,6 +193,12 @@ func (r *Rights) MayCall(method string) error {
 		if r.operator {
 			return nil
 		}
+	case nonceHolder:
+		if r.nonces {
+			return nil
+		}
+		return r.denied("%s requires role operator or the right nonces; "+
+			"ask an operator, or change the caller in the node configuration", rpc.Name(method))
 	case operatorOfAll:
 		if r.operator && r.all {
 			return nil

@@ -14,7 +14,7 @@ func TestRequirements_CoverTheContract(t *testing.T) {
 	rpcs := 0
 	for _, service := range []grpc.ServiceDesc{
 		pb.TxService_ServiceDesc, pb.SubmitterService_ServiceDesc, pb.StatusService_ServiceDesc,
-		pb.SinkService_ServiceDesc, pb.PoolService_ServiceDesc,
+		pb.SinkService_ServiceDesc, pb.PoolService_ServiceDesc, pb.NonceService_ServiceDesc,
 	} {
 		check := func(method string) {
 			rpcs++

@@ -39,6 +39,9 @@ func Requests() []proto.Message {
 		&pb.ReplaySinkRequest{},
 		&pb.CreatePoolRequest{}, &pb.ListPoolsRequest{}, &pb.GetPoolRequest{},
 		&pb.AddPoolMemberRequest{}, &pb.DrainPoolMemberRequest{}, &pb.RemovePoolMemberRequest{},
+		&pb.AllocateNonceRequest{}, &pb.RecordNonceHashRequest{}, &pb.ReleaseNonceRequest{},
+		&pb.QuarantineNonceRequest{}, &pb.ExtendReservationRequest{}, &pb.SubmitSignedRequest{},
+		&pb.GetNonceRequest{}, &pb.ListNoncesRequest{}, &pb.ResolveNonceRequest{},
 	}
 }
 

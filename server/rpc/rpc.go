@@ -32,7 +32,14 @@ func AwaitsOwner(full string) bool {
 		pb.SubmitterService_ResumeSubmitter_FullMethodName,
 		pb.SubmitterService_ProtectSubmitter_FullMethodName,
 		pb.SubmitterService_ExitProtect_FullMethodName,
-		pb.SubmitterService_ResolveStuck_FullMethodName:
+		pb.SubmitterService_ResolveStuck_FullMethodName,
+		pb.NonceService_AllocateNonce_FullMethodName,
+		pb.NonceService_RecordNonceHash_FullMethodName,
+		pb.NonceService_ReleaseNonce_FullMethodName,
+		pb.NonceService_QuarantineNonce_FullMethodName,
+		pb.NonceService_ExtendReservation_FullMethodName,
+		pb.NonceService_SubmitSigned_FullMethodName,
+		pb.NonceService_ResolveNonce_FullMethodName:
 		return true
 	}
 	return false
@@ -54,7 +61,9 @@ func IsRead(full string) bool {
 		pb.PoolService_ListPools_FullMethodName,
 		pb.PoolService_GetPool_FullMethodName,
 		pb.SinkService_ListSinks_FullMethodName,
-		pb.SinkService_ListUndelivered_FullMethodName:
+		pb.SinkService_ListUndelivered_FullMethodName,
+		pb.NonceService_GetNonce_FullMethodName,
+		pb.NonceService_ListNonces_FullMethodName:
 		return true
 	}
 	return false

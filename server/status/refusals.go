@@ -106,6 +106,48 @@ func SubmitterPaused(format string, args ...any) error {
 		format, args)
 }
 
+// AboutNonce attaches the nonce that a client named.
+func AboutNonce(submitter string, nonce uint64, err error) error {
+	return About(fmt.Sprintf("nonce %d of submitter %q", nonce, submitter), err)
+}
+
+// NonceAPIDisabled rejects a call of a service that is off.
+func NonceAPIDisabled() error {
+	return About("node", refuse(codes.FailedPrecondition,
+		pb.ErrorReason_ERROR_REASON_NONCE_API_DISABLED,
+		"serves no nonces; set nonce_api.enabled, or call another node", nil))
+}
+
+// SubmitterMode rejects a call that does not fit the mode of a submitter.
+func SubmitterMode(format string, args ...any) error {
+	return refuse(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_MODE, format,
+		args)
+}
+
+// NonceState rejects a call that the state of a nonce does not allow.
+func NonceState(format string, args ...any) error {
+	return refuse(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_NONCE_STATE, format, args)
+}
+
+// nonceRetry is the delay before an allocation is worth a retry.
+const nonceRetry = time.Second
+
+// NoncesExhausted rejects an allocation for want of free nonces.
+func NoncesExhausted(format string, args ...any) error {
+	return &refusedError{mapping{
+		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_NONCES_EXHAUSTED,
+		message: fmt.Sprintf(format, args...), retry: nonceRetry,
+	}}
+}
+
+// AccountNotReady rejects an allocation while the account cannot be compared with the ledger.
+func AccountNotReady(format string, args ...any) error {
+	return &refusedError{mapping{
+		code: codes.Unavailable, reason: pb.ErrorReason_ERROR_REASON_ACCOUNT_NOT_READY,
+		message: fmt.Sprintf(format, args...), retry: nonceRetry,
+	}}
+}
+
 // NodeBusy rejects a call for want of room on the node. The client is asked to wait for retry, with
 // jitter on top.
 func NodeBusy(retry time.Duration, format string, args ...any) error {

@@ -58,6 +58,11 @@ var mappings = []mapping{
 		"not found; correct the name, or add it to the node configuration", 0},
 	{store.ErrNotParked, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED,
 		"waits for no retry; list the undelivered events again", 0},
+	{store.ErrNonceNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_NONCE_NOT_FOUND,
+		"not found; use the reservation_id that AllocateNonce returned", 0},
+	{store.ErrMode, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_MODE,
+		"in mode EXTERNAL, where clients sign; reserve a nonce with AllocateNonce and send with " +
+			"SubmitSigned", 0},
 	{store.ErrKeyReused, codes.AlreadyExists, pb.ErrorReason_ERROR_REASON_IDEMPOTENCY_KEY_REUSED,
 		"already used with a different payload or terms; resend the original " +
 			"to get its transaction, or use a new request_id", 0},

@@ -59,6 +59,8 @@ func TestReasons_AllHaveAnError(t *testing.T) {
 		PermissionDenied("no"), DecisionRefused("no"), ProtectionChanged("no"), PauseChanged("no"),
 		SubmitterProtected("no"), SubmitterPaused("no"), NodeBusy(time.Second, "no"),
 		CallerLimited(time.Second, "no"), PolicyDenied("one", &store.PolicyError{}),
+		NonceAPIDisabled(), SubmitterMode("no"),
+		NonceState("no"), NoncesExhausted("no"), AccountNotReady("no"),
 		QueueFull(&store.QueueFullError{}),
 	} {
 		seen[ReasonOf(From(fmt.Errorf("server: decide: %w", err), ""))] = true

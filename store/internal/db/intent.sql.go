@@ -89,7 +89,7 @@ const cancelQueued = `-- name: CancelQueued :one
 WITH queued AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t
      WHERE t.submitter_id = $1 AND t.tx_id = $2 AND t.state = 'QUEUED'
-       AND t.requeued = 0
+       AND t.requeued = 0 AND NOT t.signed
        FOR NO KEY UPDATE
 ), cancelled AS (
     UPDATE managed_tx t
@@ -101,7 +101,7 @@ WITH queued AS MATERIALIZED (
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
      WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
-    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id
+    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed
 ), event_recorded AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
                           message)
@@ -381,6 +381,7 @@ WITH intent AS MATERIALIZED (
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY($1::INT[]) AND s.status = 'ACTIVE'
+       AND s.mode <> 'EXTERNAL'
        AND NOT s.submitter_id IN (SELECT n.submitter_id FROM submitter_nonce_cursor n
                                    WHERE n.submitter_id = ANY($1::INT[])
                                      AND n.protect_reason IS NOT NULL)

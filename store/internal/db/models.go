@@ -56,6 +56,23 @@ type ChainPoolRule struct {
 	TypedAt    *time.Time
 }
 
+type ExternalNonce struct {
+	SubmitterID   int32
+	Nonce         int64
+	State         string
+	Version       int64
+	ReservationID uuid.UUID
+	Holder        string
+	Caller        string
+	Reason        string
+	Message       string
+	NeedsOperator bool
+	ReservedAt    time.Time
+	ExpiresAt     *time.Time
+	StateAt       time.Time
+	FencingToken  int64
+}
+
 type GooseDbVersion struct {
 	ID        int32
 	VersionID int64
@@ -131,6 +148,8 @@ type ManagedTx struct {
 	TrimmedAt        *time.Time
 	ArchivedAt       *time.Time
 	PoolID           *int32
+	ReservationID    *uuid.UUID
+	Signed           bool
 }
 
 type Node struct {
@@ -153,6 +172,35 @@ type NonceGap struct {
 	CreatedAt    time.Time
 }
 
+type NonceHash struct {
+	SubmitterID   int32
+	Nonce         int64
+	TxHash        []byte
+	ReservationID uuid.UUID
+	FencingToken  int64
+	CreatedAt     time.Time
+}
+
+type NonceRequest struct {
+	SubmitterID   int32
+	RequestNo     int64
+	Kind          string
+	ReservationID uuid.UUID
+	RequestID     *string
+	Holder        string
+	TtlMs         int64
+	TxHash        []byte
+	Action        string
+	Reason        string
+	Operator      string
+	Caller        string
+	CreatedAt     time.Time
+	AppliedAt     *time.Time
+	Result        *string
+	Nonce         *int64
+	FencingToken  int64
+}
+
 type PgStatActivity struct {
 	Pid       int32
 	XactStart *time.Time
@@ -170,6 +218,20 @@ type PoolMember struct {
 	SubmitterID int32
 	Status      string
 	ChangedAt   time.Time
+}
+
+type SignedTx struct {
+	SubmitterID int32
+	TxID        uuid.UUID
+	TxHash      []byte
+	Nonce       int64
+	Kind        string
+	RawTx       []byte
+	GasLimit    int64
+	FeeCap      string
+	Tip         string
+	Legacy      bool
+	CreatedAt   time.Time
 }
 
 type SinkCommand struct {

@@ -13,7 +13,7 @@ import (
 )
 
 const acceptanceOf = `-- name: AcceptanceOf :many
-SELECT s.submitter_id, s.status, coalesce(n.protect_reason, '')::TEXT AS protect_reason,
+SELECT s.submitter_id, s.status, s.mode, coalesce(n.protect_reason, '')::TEXT AS protect_reason,
        clock_timestamp()::TIMESTAMPTZ AS read_at
   FROM submitter s LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
  WHERE s.submitter_id = ANY($1::INT[])
@@ -22,12 +22,13 @@ SELECT s.submitter_id, s.status, coalesce(n.protect_reason, '')::TEXT AS protect
 type AcceptanceOfRow struct {
 	SubmitterID   int32
 	Status        string
+	Mode          string
 	ProtectReason string
 	ReadAt        time.Time
 }
 
-// AcceptanceOf returns whether these submitters accept new transactions: their status, and the
-// reason of a protection.
+// AcceptanceOf returns whether these submitters accept new transactions: their status and mode, and
+// the reason of a protection.
 func (q *Queries) AcceptanceOf(ctx context.Context, submitterIds []int32) ([]AcceptanceOfRow, error) {
 	rows, err := q.db.Query(ctx, acceptanceOf, submitterIds)
 	if err != nil {
@@ -40,6 +41,7 @@ func (q *Queries) AcceptanceOf(ctx context.Context, submitterIds []int32) ([]Acc
 		if err := rows.Scan(
 			&i.SubmitterID,
 			&i.Status,
+			&i.Mode,
 			&i.ProtectReason,
 			&i.ReadAt,
 		); err != nil {
@@ -109,7 +111,7 @@ func (q *Queries) AttemptsOf(ctx context.Context, arg AttemptsOfParams) ([]Attem
 }
 
 const blocking = `-- name: Blocking :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
    AND t.sub_state <> 'INCLUDED'
  ORDER BY t.nonce
@@ -177,6 +179,8 @@ func (q *Queries) Blocking(ctx context.Context, submitterID int32) (ManagedTx, e
 		&i.TrimmedAt,
 		&i.ArchivedAt,
 		&i.PoolID,
+		&i.ReservationID,
+		&i.Signed,
 	)
 	return i, err
 }
@@ -280,7 +284,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -388,6 +392,8 @@ func (q *Queries) ListOpenTxs(ctx context.Context, arg ListOpenTxsParams) ([]Lis
 			&i.ManagedTx.TrimmedAt,
 			&i.ManagedTx.ArchivedAt,
 			&i.ManagedTx.PoolID,
+			&i.ManagedTx.ReservationID,
+			&i.ManagedTx.Signed,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -425,7 +431,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -538,6 +544,8 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 			&i.ManagedTx.TrimmedAt,
 			&i.ManagedTx.ArchivedAt,
 			&i.ManagedTx.PoolID,
+			&i.ManagedTx.ReservationID,
+			&i.ManagedTx.Signed,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -572,7 +580,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -675,6 +683,8 @@ func (q *Queries) ListTxsByID(ctx context.Context, arg ListTxsByIDParams) ([]Lis
 			&i.ManagedTx.TrimmedAt,
 			&i.ManagedTx.ArchivedAt,
 			&i.ManagedTx.PoolID,
+			&i.ManagedTx.ReservationID,
+			&i.ManagedTx.Signed,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -714,7 +724,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -829,6 +839,8 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 			&i.ManagedTx.TrimmedAt,
 			&i.ManagedTx.ArchivedAt,
 			&i.ManagedTx.PoolID,
+			&i.ManagedTx.ReservationID,
+			&i.ManagedTx.Signed,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -944,7 +956,7 @@ func (q *Queries) QueueDepths(ctx context.Context, arg QueueDepthsParams) ([]Que
 }
 
 const queueHead = `-- name: QueueHead :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NULL AND t.terminal_at IS NULL
  ORDER BY t.queue_seq
  LIMIT 1
@@ -1009,6 +1021,8 @@ func (q *Queries) QueueHead(ctx context.Context, submitterID int32) (ManagedTx, 
 		&i.TrimmedAt,
 		&i.ArchivedAt,
 		&i.PoolID,
+		&i.ReservationID,
+		&i.Signed,
 	)
 	return i, err
 }
@@ -1035,7 +1049,7 @@ func (q *Queries) QueueSeq(ctx context.Context, arg QueueSeqParams) (int64, erro
 
 const txByID = `-- name: TxByID :one
 
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -1120,6 +1134,8 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 		&i.ManagedTx.TrimmedAt,
 		&i.ManagedTx.ArchivedAt,
 		&i.ManagedTx.PoolID,
+		&i.ManagedTx.ReservationID,
+		&i.ManagedTx.Signed,
 		&i.SubmitterName,
 		&i.ReceiptKind,
 	)
@@ -1188,7 +1204,7 @@ func (q *Queries) TxVersions(ctx context.Context, arg TxVersionsParams) ([]TxVer
 }
 
 const txsByRequest = `-- name: TxsByRequest :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -1276,6 +1292,8 @@ func (q *Queries) TxsByRequest(ctx context.Context, arg TxsByRequestParams) ([]T
 			&i.ManagedTx.TrimmedAt,
 			&i.ManagedTx.ArchivedAt,
 			&i.ManagedTx.PoolID,
+			&i.ManagedTx.ReservationID,
+			&i.ManagedTx.Signed,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {

@@ -190,20 +190,24 @@ WITH wanted AS MATERIALIZED (
            coalesce($3::TEXT, s.mode) AS mode,
            CASE WHEN $4::INT IS NOT NULL THEN $4::INT
                 WHEN coalesce($3::TEXT, s.mode) = 'STRICT' THEN 1
-                WHEN s.mode = 'STRICT' THEN $5::INT
+                WHEN s.mode = 'STRICT' AND $3::TEXT = 'EXTERNAL'
+                THEN $5::INT
+                WHEN s.mode = 'STRICT' THEN $6::INT
                 ELSE s.max_in_flight END AS max_in_flight
       FROM submitter s
-     WHERE s.submitter_id = $6
+     WHERE s.submitter_id = $7
 ), released AS (
     UPDATE submitter_lease l
        SET owner_node = '', fencing_token = l.fencing_token + 1, released = TRUE,
            expires_at = clock_timestamp()
       FROM wanted w
-     WHERE l.submitter_id = w.submitter_id AND w.old_mode = 'STRICT' AND w.mode <> 'STRICT'
+     WHERE l.submitter_id = w.submitter_id
+       AND (w.old_mode = 'STRICT' AND w.mode <> 'STRICT'
+            OR (w.old_mode = 'EXTERNAL') <> (w.mode = 'EXTERNAL'))
     RETURNING l.submitter_id
 ), asked AS (
     INSERT INTO submitter_command (submitter_id, kind, reason, operator, caller)
-    SELECT w.submitter_id, 'UPDATE', $7::TEXT, $8::TEXT, $9::TEXT
+    SELECT w.submitter_id, 'UPDATE', $8::TEXT, $9::TEXT, $10::TEXT
       FROM wanted w WHERE w.max_in_flight < w.old_limit
 )
 UPDATE submitter s
@@ -218,21 +222,24 @@ UPDATE submitter s
 `
 
 type SetPoliciesParams struct {
-	OnFailure       *string
-	MaxFee          *string
-	Mode            *string
-	MaxInFlight     *int32
-	DefaultInFlight int32
-	SubmitterID     int32
-	Reason          string
-	Operator        string
-	Caller          string
+	OnFailure           *string
+	MaxFee              *string
+	Mode                *string
+	MaxInFlight         *int32
+	DefaultReservations int32
+	DefaultInFlight     int32
+	SubmitterID         int32
+	Reason              string
+	Operator            string
+	Caller              string
 }
 
 // SetPolicies changes the policies of a submitter. Its owner reads them again when it applies the
 // UPDATE command that follows. NULL leaves a policy unchanged, even while another process changes
 // it. A submitter that becomes pipelined loses its owner, which may be an older program: see the
-// trigger lease_needs_mode. A limit that does not fit the mode changes nothing. A lower limit comes
+// trigger lease_needs_mode. So does one that becomes external, or was: that changes nothing while
+// anything is queued, open or reserved (the trigger mode_needs_rest). A limit that does not fit the
+// mode changes nothing. A lower limit comes
 // with the command: no nonce is taken until the owner knows the limit (see Commit), and no audit
 // takes the nonces in flight for a violation.
 func (q *Queries) SetPolicies(ctx context.Context, arg SetPoliciesParams) (int64, error) {
@@ -241,6 +248,7 @@ func (q *Queries) SetPolicies(ctx context.Context, arg SetPoliciesParams) (int64
 		arg.MaxFee,
 		arg.Mode,
 		arg.MaxInFlight,
+		arg.DefaultReservations,
 		arg.DefaultInFlight,
 		arg.SubmitterID,
 		arg.Reason,

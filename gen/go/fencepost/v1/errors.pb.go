@@ -126,6 +126,27 @@ const (
 	// queued. Resume one or exit its protection, or add another account, then retry with the same
 	// request_id.
 	ErrorReason_ERROR_REASON_POOL_STOPPED ErrorReason = 73
+	// FAILED_PRECONDITION: the node serves no NonceService calls. Enable it with nonce_api.enabled,
+	// or call a node that does.
+	ErrorReason_ERROR_REASON_NONCE_API_DISABLED ErrorReason = 80
+	// FAILED_PRECONDITION: the call does not fit the mode of the submitter. Submitters in mode
+	// EXTERNAL take signed transactions only: use NonceService for them, and CreateTx for all others.
+	// A change to or from EXTERNAL needs a submitter without queued or open transactions, and without
+	// nonces that are RESERVED, PENDING or RECYCLABLE.
+	ErrorReason_ERROR_REASON_SUBMITTER_MODE ErrorReason = 81
+	// NOT_FOUND: unknown reservation, or a nonce that was never reserved. Use the reservation_id that
+	// AllocateNonce returned.
+	ErrorReason_ERROR_REASON_NONCE_NOT_FOUND ErrorReason = 82
+	// RESOURCE_EXHAUSTED: max_in_flight nonces of the submitter are RESERVED or PENDING. Retry the
+	// call unchanged after RetryInfo's delay, release unused nonces, or raise the limit.
+	ErrorReason_ERROR_REASON_NONCES_EXHAUSTED ErrorReason = 83
+	// FAILED_PRECONDITION: the state of the nonce does not allow the call; the message names it. Read
+	// the nonce with GetNonce. For a new transaction, allocate another one.
+	ErrorReason_ERROR_REASON_NONCE_STATE ErrorReason = 84
+	// UNAVAILABLE: the first nonce of the account is not known yet, because the chain is unavailable
+	// or the account has unsettled transactions; the message names the reason. Retry the call
+	// unchanged after RetryInfo's delay.
+	ErrorReason_ERROR_REASON_ACCOUNT_NOT_READY ErrorReason = 85
 )
 
 // Enum value maps for ErrorReason.
@@ -162,6 +183,12 @@ var (
 		71: "ERROR_REASON_POOL_EXISTS",
 		72: "ERROR_REASON_POOL_EMPTY",
 		73: "ERROR_REASON_POOL_STOPPED",
+		80: "ERROR_REASON_NONCE_API_DISABLED",
+		81: "ERROR_REASON_SUBMITTER_MODE",
+		82: "ERROR_REASON_NONCE_NOT_FOUND",
+		83: "ERROR_REASON_NONCES_EXHAUSTED",
+		84: "ERROR_REASON_NONCE_STATE",
+		85: "ERROR_REASON_ACCOUNT_NOT_READY",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -195,6 +222,12 @@ var (
 		"ERROR_REASON_POOL_EXISTS":            71,
 		"ERROR_REASON_POOL_EMPTY":             72,
 		"ERROR_REASON_POOL_STOPPED":           73,
+		"ERROR_REASON_NONCE_API_DISABLED":     80,
+		"ERROR_REASON_SUBMITTER_MODE":         81,
+		"ERROR_REASON_NONCE_NOT_FOUND":        82,
+		"ERROR_REASON_NONCES_EXHAUSTED":       83,
+		"ERROR_REASON_NONCE_STATE":            84,
+		"ERROR_REASON_ACCOUNT_NOT_READY":      85,
 	}
 )
 
@@ -229,7 +262,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\x8d\b\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xda\t\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -262,7 +295,13 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x1bERROR_REASON_POOL_NOT_FOUND\x10F\x12\x1c\n" +
 	"\x18ERROR_REASON_POOL_EXISTS\x10G\x12\x1b\n" +
 	"\x17ERROR_REASON_POOL_EMPTY\x10H\x12\x1d\n" +
-	"\x19ERROR_REASON_POOL_STOPPED\x10IBT\n" +
+	"\x19ERROR_REASON_POOL_STOPPED\x10I\x12#\n" +
+	"\x1fERROR_REASON_NONCE_API_DISABLED\x10P\x12\x1f\n" +
+	"\x1bERROR_REASON_SUBMITTER_MODE\x10Q\x12 \n" +
+	"\x1cERROR_REASON_NONCE_NOT_FOUND\x10R\x12!\n" +
+	"\x1dERROR_REASON_NONCES_EXHAUSTED\x10S\x12\x1c\n" +
+	"\x18ERROR_REASON_NONCE_STATE\x10T\x12\"\n" +
+	"\x1eERROR_REASON_ACCOUNT_NOT_READY\x10UBT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

@@ -35,6 +35,8 @@ const (
 	SubmitterMode_SUBMITTER_MODE_STRICT SubmitterMode = 1
 	// Up to max_in_flight. Blocks include them in the order of the queue, as with STRICT.
 	SubmitterMode_SUBMITTER_MODE_PIPELINED SubmitterMode = 2
+	// Clients sign: they reserve nonces with NonceService, up to max_in_flight at a time.
+	SubmitterMode_SUBMITTER_MODE_EXTERNAL SubmitterMode = 3
 )
 
 // Enum value maps for SubmitterMode.
@@ -43,11 +45,13 @@ var (
 		0: "SUBMITTER_MODE_UNSPECIFIED",
 		1: "SUBMITTER_MODE_STRICT",
 		2: "SUBMITTER_MODE_PIPELINED",
+		3: "SUBMITTER_MODE_EXTERNAL",
 	}
 	SubmitterMode_value = map[string]int32{
 		"SUBMITTER_MODE_UNSPECIFIED": 0,
 		"SUBMITTER_MODE_STRICT":      1,
 		"SUBMITTER_MODE_PIPELINED":   2,
+		"SUBMITTER_MODE_EXTERNAL":    3,
 	}
 )
 
@@ -1095,7 +1099,8 @@ type RegisterSubmitterRequest struct {
 	// "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
 	// number requires exactly that nonce.
 	StartFrom string `protobuf:"bytes,6,opt,name=start_from,json=startFrom,proto3" json:"start_from,omitempty"`
-	// PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+	// PIPELINED: 1 to 1024 nonces in flight; 0: 16. EXTERNAL: 1 to 1024 nonces that are RESERVED or
+	// PENDING; 0: 64. STRICT: 0 or 1.
 	MaxInFlight   int32 `protobuf:"varint,7,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1195,9 +1200,10 @@ type UpdateSubmitterRequest struct {
 	// The person or system that requests it; recorded with the command.
 	Operator string `protobuf:"bytes,6,opt,name=operator,proto3" json:"operator,omitempty"`
 	// A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
-	// without max_in_flight sets that to 16.
+	// without max_in_flight sets that to 16, to EXTERNAL to 64. A change to or from EXTERNAL is
+	// refused while anything is queued, open or reserved.
 	Mode SubmitterMode `protobuf:"varint,7,opt,name=mode,proto3,enum=fencepost.v1.SubmitterMode" json:"mode,omitempty"`
-	// 1 to 1024; above 1 only for PIPELINED.
+	// 1 to 1024; only 1 for STRICT.
 	MaxInFlight   int32 `protobuf:"varint,8,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2641,11 +2647,12 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"q\n" +
 	"\x14ListCommandsResponse\x121\n" +
 	"\bcommands\x18\x01 \x03(\v2\x15.fencepost.v1.CommandR\bcommands\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*h\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*\x85\x01\n" +
 	"\rSubmitterMode\x12\x1e\n" +
 	"\x1aSUBMITTER_MODE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15SUBMITTER_MODE_STRICT\x10\x01\x12\x1c\n" +
-	"\x18SUBMITTER_MODE_PIPELINED\x10\x02*m\n" +
+	"\x18SUBMITTER_MODE_PIPELINED\x10\x02\x12\x1b\n" +
+	"\x17SUBMITTER_MODE_EXTERNAL\x10\x03*m\n" +
 	"\x0fSubmitterStatus\x12 \n" +
 	"\x1cSUBMITTER_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SUBMITTER_STATUS_ACTIVE\x10\x01\x12\x1b\n" +

@@ -299,6 +299,63 @@ public enum ErrorReason
    * <code>ERROR_REASON_POOL_STOPPED = 73;</code>
    */
   ERROR_REASON_POOL_STOPPED(73),
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: the node serves no NonceService calls. Enable it with nonce_api.enabled,
+   * or call a node that does.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NONCE_API_DISABLED = 80;</code>
+   */
+  ERROR_REASON_NONCE_API_DISABLED(80),
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: the call does not fit the mode of the submitter. Submitters in mode
+   * EXTERNAL take signed transactions only: use NonceService for them, and CreateTx for all others.
+   * A change to or from EXTERNAL needs a submitter without queued or open transactions, and without
+   * nonces that are RESERVED, PENDING or RECYCLABLE.
+   * </pre>
+   *
+   * <code>ERROR_REASON_SUBMITTER_MODE = 81;</code>
+   */
+  ERROR_REASON_SUBMITTER_MODE(81),
+  /**
+   * <pre>
+   * NOT_FOUND: unknown reservation, or a nonce that was never reserved. Use the reservation_id that
+   * AllocateNonce returned.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NONCE_NOT_FOUND = 82;</code>
+   */
+  ERROR_REASON_NONCE_NOT_FOUND(82),
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: max_in_flight nonces of the submitter are RESERVED or PENDING. Retry the
+   * call unchanged after RetryInfo's delay, release unused nonces, or raise the limit.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NONCES_EXHAUSTED = 83;</code>
+   */
+  ERROR_REASON_NONCES_EXHAUSTED(83),
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: the state of the nonce does not allow the call; the message names it. Read
+   * the nonce with GetNonce. For a new transaction, allocate another one.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NONCE_STATE = 84;</code>
+   */
+  ERROR_REASON_NONCE_STATE(84),
+  /**
+   * <pre>
+   * UNAVAILABLE: the first nonce of the account is not known yet, because the chain is unavailable
+   * or the account has unsettled transactions; the message names the reason. Retry the call
+   * unchanged after RetryInfo's delay.
+   * </pre>
+   *
+   * <code>ERROR_REASON_ACCOUNT_NOT_READY = 85;</code>
+   */
+  ERROR_REASON_ACCOUNT_NOT_READY(85),
   UNRECOGNIZED(-1),
   ;
 
@@ -594,6 +651,63 @@ public enum ErrorReason
    * <code>ERROR_REASON_POOL_STOPPED = 73;</code>
    */
   public static final int ERROR_REASON_POOL_STOPPED_VALUE = 73;
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: the node serves no NonceService calls. Enable it with nonce_api.enabled,
+   * or call a node that does.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NONCE_API_DISABLED = 80;</code>
+   */
+  public static final int ERROR_REASON_NONCE_API_DISABLED_VALUE = 80;
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: the call does not fit the mode of the submitter. Submitters in mode
+   * EXTERNAL take signed transactions only: use NonceService for them, and CreateTx for all others.
+   * A change to or from EXTERNAL needs a submitter without queued or open transactions, and without
+   * nonces that are RESERVED, PENDING or RECYCLABLE.
+   * </pre>
+   *
+   * <code>ERROR_REASON_SUBMITTER_MODE = 81;</code>
+   */
+  public static final int ERROR_REASON_SUBMITTER_MODE_VALUE = 81;
+  /**
+   * <pre>
+   * NOT_FOUND: unknown reservation, or a nonce that was never reserved. Use the reservation_id that
+   * AllocateNonce returned.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NONCE_NOT_FOUND = 82;</code>
+   */
+  public static final int ERROR_REASON_NONCE_NOT_FOUND_VALUE = 82;
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: max_in_flight nonces of the submitter are RESERVED or PENDING. Retry the
+   * call unchanged after RetryInfo's delay, release unused nonces, or raise the limit.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NONCES_EXHAUSTED = 83;</code>
+   */
+  public static final int ERROR_REASON_NONCES_EXHAUSTED_VALUE = 83;
+  /**
+   * <pre>
+   * FAILED_PRECONDITION: the state of the nonce does not allow the call; the message names it. Read
+   * the nonce with GetNonce. For a new transaction, allocate another one.
+   * </pre>
+   *
+   * <code>ERROR_REASON_NONCE_STATE = 84;</code>
+   */
+  public static final int ERROR_REASON_NONCE_STATE_VALUE = 84;
+  /**
+   * <pre>
+   * UNAVAILABLE: the first nonce of the account is not known yet, because the chain is unavailable
+   * or the account has unsettled transactions; the message names the reason. Retry the call
+   * unchanged after RetryInfo's delay.
+   * </pre>
+   *
+   * <code>ERROR_REASON_ACCOUNT_NOT_READY = 85;</code>
+   */
+  public static final int ERROR_REASON_ACCOUNT_NOT_READY_VALUE = 85;
 
 
   public final int getNumber() {
@@ -651,6 +765,12 @@ public enum ErrorReason
       case 71: return ERROR_REASON_POOL_EXISTS;
       case 72: return ERROR_REASON_POOL_EMPTY;
       case 73: return ERROR_REASON_POOL_STOPPED;
+      case 80: return ERROR_REASON_NONCE_API_DISABLED;
+      case 81: return ERROR_REASON_SUBMITTER_MODE;
+      case 82: return ERROR_REASON_NONCE_NOT_FOUND;
+      case 83: return ERROR_REASON_NONCES_EXHAUSTED;
+      case 84: return ERROR_REASON_NONCE_STATE;
+      case 85: return ERROR_REASON_ACCOUNT_NOT_READY;
       default: return null;
     }
   }

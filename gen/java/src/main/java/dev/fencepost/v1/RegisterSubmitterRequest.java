@@ -280,7 +280,8 @@ private static final long serialVersionUID = 0L;
   private int maxInFlight_ = 0;
   /**
    * <pre>
-   * PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+   * PIPELINED: 1 to 1024 nonces in flight; 0: 16. EXTERNAL: 1 to 1024 nonces that are RESERVED or
+   * PENDING; 0: 64. STRICT: 0 or 1.
    * </pre>
    *
    * <code>int32 max_in_flight = 7 [json_name = "maxInFlight"];</code>
@@ -1200,7 +1201,8 @@ private static final long serialVersionUID = 0L;
     private int maxInFlight_ ;
     /**
      * <pre>
-     * PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+     * PIPELINED: 1 to 1024 nonces in flight; 0: 16. EXTERNAL: 1 to 1024 nonces that are RESERVED or
+     * PENDING; 0: 64. STRICT: 0 or 1.
      * </pre>
      *
      * <code>int32 max_in_flight = 7 [json_name = "maxInFlight"];</code>
@@ -1212,7 +1214,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+     * PIPELINED: 1 to 1024 nonces in flight; 0: 16. EXTERNAL: 1 to 1024 nonces that are RESERVED or
+     * PENDING; 0: 64. STRICT: 0 or 1.
      * </pre>
      *
      * <code>int32 max_in_flight = 7 [json_name = "maxInFlight"];</code>
@@ -1228,7 +1231,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+     * PIPELINED: 1 to 1024 nonces in flight; 0: 16. EXTERNAL: 1 to 1024 nonces that are RESERVED or
+     * PENDING; 0: 64. STRICT: 0 or 1.
      * </pre>
      *
      * <code>int32 max_in_flight = 7 [json_name = "maxInFlight"];</code>

@@ -115,7 +115,8 @@ public interface RegisterSubmitterRequestOrBuilder extends
 
   /**
    * <pre>
-   * PIPELINED: 1 to 1024 nonces in flight; 0: 16. STRICT: 0 or 1.
+   * PIPELINED: 1 to 1024 nonces in flight; 0: 16. EXTERNAL: 1 to 1024 nonces that are RESERVED or
+   * PENDING; 0: 64. STRICT: 0 or 1.
    * </pre>
    *
    * <code>int32 max_in_flight = 7 [json_name = "maxInFlight"];</code>

@@ -36,6 +36,14 @@ public enum SubmitterMode
    * <code>SUBMITTER_MODE_PIPELINED = 2;</code>
    */
   SUBMITTER_MODE_PIPELINED(2),
+  /**
+   * <pre>
+   * Clients sign: they reserve nonces with NonceService, up to max_in_flight at a time.
+   * </pre>
+   *
+   * <code>SUBMITTER_MODE_EXTERNAL = 3;</code>
+   */
+  SUBMITTER_MODE_EXTERNAL(3),
   UNRECOGNIZED(-1),
   ;
 
@@ -68,6 +76,14 @@ public enum SubmitterMode
    * <code>SUBMITTER_MODE_PIPELINED = 2;</code>
    */
   public static final int SUBMITTER_MODE_PIPELINED_VALUE = 2;
+  /**
+   * <pre>
+   * Clients sign: they reserve nonces with NonceService, up to max_in_flight at a time.
+   * </pre>
+   *
+   * <code>SUBMITTER_MODE_EXTERNAL = 3;</code>
+   */
+  public static final int SUBMITTER_MODE_EXTERNAL_VALUE = 3;
 
 
   public final int getNumber() {
@@ -97,6 +113,7 @@ public enum SubmitterMode
       case 0: return SUBMITTER_MODE_UNSPECIFIED;
       case 1: return SUBMITTER_MODE_STRICT;
       case 2: return SUBMITTER_MODE_PIPELINED;
+      case 3: return SUBMITTER_MODE_EXTERNAL;
       default: return null;
     }
   }

@@ -303,57 +303,57 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "n\030\003 \001(\tR\tpageToken\"q\n\024ListCommandsRespon" +
       "se\0221\n\010commands\030\001 \003(\0132\025.fencepost.v1.Comm" +
       "andR\010commands\022&\n\017next_page_token\030\002 \001(\tR\r" +
-      "nextPageToken*h\n\rSubmitterMode\022\036\n\032SUBMIT" +
-      "TER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MODE" +
-      "_STRICT\020\001\022\034\n\030SUBMITTER_MODE_PIPELINED\020\002*" +
-      "m\n\017SubmitterStatus\022 \n\034SUBMITTER_STATUS_U" +
-      "NSPECIFIED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020" +
-      "\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*\236\001\n\022Submi" +
-      "tterCondition\022#\n\037SUBMITTER_CONDITION_UNS" +
-      "PECIFIED\020\000\022!\n\035SUBMITTER_CONDITION_PROTEC" +
-      "TED\020\001\022\036\n\032SUBMITTER_CONDITION_PAUSED\020\002\022 \n" +
-      "\034SUBMITTER_CONDITION_UNFUNDED\020\003*f\n\rFailu" +
-      "rePolicy\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000" +
-      "\022\033\n\027FAILURE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE" +
-      "_POLICY_PAUSE\020\002*\335\001\n\022ProtectionDecision\022#" +
-      "\n\037PROTECTION_DECISION_UNSPECIFIED\020\000\022\036\n\032P" +
-      "ROTECTION_DECISION_RESUME\020\001\022%\n!PROTECTIO" +
-      "N_DECISION_ALIGN_FORWARD\020\002\0220\n,PROTECTION" +
-      "_DECISION_ALIGN_FORWARD_KEEP_QUEUE\020\003\022)\n%" +
-      "PROTECTION_DECISION_RESUME_KEEP_QUEUE\020\004*" +
-      "\371\001\n\rStuckDecision\022\036\n\032STUCK_DECISION_UNSP" +
-      "ECIFIED\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026ST" +
-      "UCK_DECISION_REQUEUE\020\002\022\030\n\024STUCK_DECISION" +
-      "_RETRY\020\003\022 \n\034STUCK_DECISION_FAIL_UNPROVEN" +
-      "\020\004\022#\n\037STUCK_DECISION_REQUEUE_UNPROVEN\020\005\022" +
-      "\027\n\023STUCK_DECISION_BUMP\020\006\022\031\n\025STUCK_DECISI" +
-      "ON_CANCEL\020\0072\256\007\n\020SubmitterService\022d\n\021Regi" +
-      "sterSubmitter\022&.fencepost.v1.RegisterSub" +
-      "mitterRequest\032\'.fencepost.v1.RegisterSub" +
-      "mitterResponse\022U\n\014GetSubmitter\022!.fencepo" +
-      "st.v1.GetSubmitterRequest\032\".fencepost.v1" +
-      ".GetSubmitterResponse\022[\n\016ListSubmitters\022" +
-      "#.fencepost.v1.ListSubmittersRequest\032$.f" +
-      "encepost.v1.ListSubmittersResponse\022^\n\017Up" +
-      "dateSubmitter\022$.fencepost.v1.UpdateSubmi" +
-      "tterRequest\032%.fencepost.v1.UpdateSubmitt" +
-      "erResponse\022[\n\016PauseSubmitter\022#.fencepost" +
-      ".v1.PauseSubmitterRequest\032$.fencepost.v1" +
-      ".PauseSubmitterResponse\022^\n\017ResumeSubmitt" +
-      "er\022$.fencepost.v1.ResumeSubmitterRequest" +
-      "\032%.fencepost.v1.ResumeSubmitterResponse\022" +
-      "a\n\020ProtectSubmitter\022%.fencepost.v1.Prote" +
-      "ctSubmitterRequest\032&.fencepost.v1.Protec" +
-      "tSubmitterResponse\022R\n\013ExitProtect\022 .fenc" +
-      "epost.v1.ExitProtectRequest\032!.fencepost." +
-      "v1.ExitProtectResponse\022U\n\014ResolveStuck\022!" +
-      ".fencepost.v1.ResolveStuckRequest\032\".fenc" +
-      "epost.v1.ResolveStuckResponse\022U\n\014ListCom" +
-      "mands\022!.fencepost.v1.ListCommandsRequest" +
-      "\032\".fencepost.v1.ListCommandsResponseBT\n\020" +
-      "dev.fencepost.v1P\001Z>github.com/fencepost" +
-      "/fencepost/gen/go/fencepost/v1;fencepost" +
-      "v1b\006proto3"
+      "nextPageToken*\205\001\n\rSubmitterMode\022\036\n\032SUBMI" +
+      "TTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MOD" +
+      "E_STRICT\020\001\022\034\n\030SUBMITTER_MODE_PIPELINED\020\002" +
+      "\022\033\n\027SUBMITTER_MODE_EXTERNAL\020\003*m\n\017Submitt" +
+      "erStatus\022 \n\034SUBMITTER_STATUS_UNSPECIFIED" +
+      "\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMI" +
+      "TTER_STATUS_PAUSED\020\002*\236\001\n\022SubmitterCondit" +
+      "ion\022#\n\037SUBMITTER_CONDITION_UNSPECIFIED\020\000" +
+      "\022!\n\035SUBMITTER_CONDITION_PROTECTED\020\001\022\036\n\032S" +
+      "UBMITTER_CONDITION_PAUSED\020\002\022 \n\034SUBMITTER" +
+      "_CONDITION_UNFUNDED\020\003*f\n\rFailurePolicy\022\036" +
+      "\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAILUR" +
+      "E_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_PA" +
+      "USE\020\002*\335\001\n\022ProtectionDecision\022#\n\037PROTECTI" +
+      "ON_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_" +
+      "DECISION_RESUME\020\001\022%\n!PROTECTION_DECISION" +
+      "_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DECISION_" +
+      "ALIGN_FORWARD_KEEP_QUEUE\020\003\022)\n%PROTECTION" +
+      "_DECISION_RESUME_KEEP_QUEUE\020\004*\371\001\n\rStuckD" +
+      "ecision\022\036\n\032STUCK_DECISION_UNSPECIFIED\020\000\022" +
+      "\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DECISI" +
+      "ON_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 " +
+      "\n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037STUC" +
+      "K_DECISION_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK_D" +
+      "ECISION_BUMP\020\006\022\031\n\025STUCK_DECISION_CANCEL\020" +
+      "\0072\256\007\n\020SubmitterService\022d\n\021RegisterSubmit" +
+      "ter\022&.fencepost.v1.RegisterSubmitterRequ" +
+      "est\032\'.fencepost.v1.RegisterSubmitterResp" +
+      "onse\022U\n\014GetSubmitter\022!.fencepost.v1.GetS" +
+      "ubmitterRequest\032\".fencepost.v1.GetSubmit" +
+      "terResponse\022[\n\016ListSubmitters\022#.fencepos" +
+      "t.v1.ListSubmittersRequest\032$.fencepost.v" +
+      "1.ListSubmittersResponse\022^\n\017UpdateSubmit" +
+      "ter\022$.fencepost.v1.UpdateSubmitterReques" +
+      "t\032%.fencepost.v1.UpdateSubmitterResponse" +
+      "\022[\n\016PauseSubmitter\022#.fencepost.v1.PauseS" +
+      "ubmitterRequest\032$.fencepost.v1.PauseSubm" +
+      "itterResponse\022^\n\017ResumeSubmitter\022$.fence" +
+      "post.v1.ResumeSubmitterRequest\032%.fencepo" +
+      "st.v1.ResumeSubmitterResponse\022a\n\020Protect" +
+      "Submitter\022%.fencepost.v1.ProtectSubmitte" +
+      "rRequest\032&.fencepost.v1.ProtectSubmitter" +
+      "Response\022R\n\013ExitProtect\022 .fencepost.v1.E" +
+      "xitProtectRequest\032!.fencepost.v1.ExitPro" +
+      "tectResponse\022U\n\014ResolveStuck\022!.fencepost" +
+      ".v1.ResolveStuckRequest\032\".fencepost.v1.R" +
+      "esolveStuckResponse\022U\n\014ListCommands\022!.fe" +
+      "ncepost.v1.ListCommandsRequest\032\".fencepo" +
+      "st.v1.ListCommandsResponseBT\n\020dev.fencep" +
+      "ost.v1P\001Z>github.com/fencepost/fencepost" +
+      "/gen/go/fencepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

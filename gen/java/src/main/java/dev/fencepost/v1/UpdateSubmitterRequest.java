@@ -307,7 +307,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
-   * without max_in_flight sets that to 16.
+   * without max_in_flight sets that to 16, to EXTERNAL to 64. A change to or from EXTERNAL is
+   * refused while anything is queued, open or reserved.
    * </pre>
    *
    * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
@@ -319,7 +320,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
-   * without max_in_flight sets that to 16.
+   * without max_in_flight sets that to 16, to EXTERNAL to 64. A change to or from EXTERNAL is
+   * refused while anything is queued, open or reserved.
    * </pre>
    *
    * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
@@ -334,7 +336,7 @@ private static final long serialVersionUID = 0L;
   private int maxInFlight_ = 0;
   /**
    * <pre>
-   * 1 to 1024; above 1 only for PIPELINED.
+   * 1 to 1024; only 1 for STRICT.
    * </pre>
    *
    * <code>int32 max_in_flight = 8 [json_name = "maxInFlight"];</code>
@@ -1413,7 +1415,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
-     * without max_in_flight sets that to 16.
+     * without max_in_flight sets that to 16, to EXTERNAL to 64. A change to or from EXTERNAL is
+     * refused while anything is queued, open or reserved.
      * </pre>
      *
      * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
@@ -1425,7 +1428,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
-     * without max_in_flight sets that to 16.
+     * without max_in_flight sets that to 16, to EXTERNAL to 64. A change to or from EXTERNAL is
+     * refused while anything is queued, open or reserved.
      * </pre>
      *
      * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
@@ -1441,7 +1445,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
-     * without max_in_flight sets that to 16.
+     * without max_in_flight sets that to 16, to EXTERNAL to 64. A change to or from EXTERNAL is
+     * refused while anything is queued, open or reserved.
      * </pre>
      *
      * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
@@ -1455,7 +1460,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
-     * without max_in_flight sets that to 16.
+     * without max_in_flight sets that to 16, to EXTERNAL to 64. A change to or from EXTERNAL is
+     * refused while anything is queued, open or reserved.
      * </pre>
      *
      * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
@@ -1473,7 +1479,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
-     * without max_in_flight sets that to 16.
+     * without max_in_flight sets that to 16, to EXTERNAL to 64. A change to or from EXTERNAL is
+     * refused while anything is queued, open or reserved.
      * </pre>
      *
      * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
@@ -1489,7 +1496,7 @@ private static final long serialVersionUID = 0L;
     private int maxInFlight_ ;
     /**
      * <pre>
-     * 1 to 1024; above 1 only for PIPELINED.
+     * 1 to 1024; only 1 for STRICT.
      * </pre>
      *
      * <code>int32 max_in_flight = 8 [json_name = "maxInFlight"];</code>
@@ -1501,7 +1508,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1 to 1024; above 1 only for PIPELINED.
+     * 1 to 1024; only 1 for STRICT.
      * </pre>
      *
      * <code>int32 max_in_flight = 8 [json_name = "maxInFlight"];</code>
@@ -1517,7 +1524,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1 to 1024; above 1 only for PIPELINED.
+     * 1 to 1024; only 1 for STRICT.
      * </pre>
      *
      * <code>int32 max_in_flight = 8 [json_name = "maxInFlight"];</code>

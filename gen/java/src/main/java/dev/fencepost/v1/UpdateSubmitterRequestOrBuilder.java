@@ -134,7 +134,8 @@ public interface UpdateSubmitterRequestOrBuilder extends
   /**
    * <pre>
    * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
-   * without max_in_flight sets that to 16.
+   * without max_in_flight sets that to 16, to EXTERNAL to 64. A change to or from EXTERNAL is
+   * refused while anything is queued, open or reserved.
    * </pre>
    *
    * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
@@ -144,7 +145,8 @@ public interface UpdateSubmitterRequestOrBuilder extends
   /**
    * <pre>
    * A higher limit applies at once, a lower one as nonces are released. A change to PIPELINED
-   * without max_in_flight sets that to 16.
+   * without max_in_flight sets that to 16, to EXTERNAL to 64. A change to or from EXTERNAL is
+   * refused while anything is queued, open or reserved.
    * </pre>
    *
    * <code>.fencepost.v1.SubmitterMode mode = 7 [json_name = "mode"];</code>
@@ -154,7 +156,7 @@ public interface UpdateSubmitterRequestOrBuilder extends
 
   /**
    * <pre>
-   * 1 to 1024; above 1 only for PIPELINED.
+   * 1 to 1024; only 1 for STRICT.
    * </pre>
    *
    * <code>int32 max_in_flight = 8 [json_name = "maxInFlight"];</code>

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holiman/uint256"
+
+	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/sign"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// external makes a submitter external.
+func (r *harness) external(i, limit int) {
+	r.t.Helper()
+	mode := txn.External
+	if err := r.admin.SetPolicies(r.t.Context(), r.submitters[i],
+		store.PolicyChange{Mode: &mode, MaxInFlight: &limit}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// externalChain is a ledger with one external submitter and an in-memory chain; no node runs yet.
+func externalChain(t *testing.T, limit int) (*harness, *chaintest.Chain) {
+	t.Helper()
+	c := chaintest.New(chaintest.Options{})
+	r := newLedger(t, 1, c.ID())
+	r.external(0, limit)
+	r.policy.External.ReconcileInterval = 20 * time.Millisecond
+	c.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
+	return r, c
+}
+
+// askNonce asks the owner and returns its result.
+func (r *harness) askNonce(s *store.Store, ask store.NonceAsk) (store.NonceAsked,
+	store.NonceOutcome) {
+	r.t.Helper()
+	if ask.Submitter = r.submitters[0]; ask.Kind == txn.RequestAllocate && ask.TTL == 0 {
+		ask.TTL = time.Hour
+	}
+	asked, err := s.AskNonce(r.t.Context(), ask)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
+	defer cancel()
+	outcome, err := s.AwaitNonce(ctx, asked)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return asked, outcome
+}
+
+func (r *harness) allocateNonce(s *store.Store, key string) (txn.ReservationID, txn.Nonce) {
+	r.t.Helper()
+	asked, outcome := r.askNonce(s, store.NonceAsk{Kind: txn.RequestAllocate, RequestID: key})
+	if outcome.Result != txn.Applied {
+		r.t.Fatalf("allocation %s: %s", key, outcome.Result)
+	}
+	return asked.Reservation, outcome.Nonce
+}
+
+// underReservation asks for a change and wants this result code.
+func (r *harness) underReservation(s *store.Store, id txn.ReservationID, ask store.NonceAsk,
+	want string) {
+	r.t.Helper()
+	ask.Reservation = id
+	if _, outcome := r.askNonce(s, ask); codeOf(outcome.Result) != want {
+		r.t.Fatalf("%s: %q, want %s", ask.Kind, outcome.Result, want)
+	}
+}
+
+func codeOf(result string) string {
+	for i, c := range result {
+		if c == ':' {
+			return result[:i]
+		}
+	}
+	return result
+}
+
+// nonceIs waits for the state of a nonce.
+func (r *harness) nonceIs(nonce txn.Nonce, state txn.NonceState, reason string) store.NonceInfo {
+	r.t.Helper()
+	var info store.NonceInfo
+	r.eventually(fmt.Sprintf("nonce %d is %s", nonce, state), func() (err error) {
+		info, err = r.admin.Nonce(context.Background(), r.submitters[0], nonce)
+		if err == nil && (info.State != state || reason != "" && info.Reason != reason) {
+			err = fmt.Errorf("it is %s %s", info.State, info.Reason)
+		}
+		return err
+	})
+	return info
+}
+
+// signFor signs a transfer as the client would.
+func signFor(t *testing.T, c *chaintest.Chain, nonce txn.Nonce, value uint64) txn.Signed {
+	t.Helper()
+	book, err := sign.NewBook(sign.Entry{Name: "keys", Holder: sign.NewMemory(devchain.Key(0))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := transfer()
+	p.Value = *uint256.NewInt(value)
+	signed, err := book.Sign(t.Context(), "keys", txn.Unsigned{
+		ChainID: c.ID(), From: devchain.Address(0), Nonce: nonce, Payload: p,
+		Fees:     txn.Fees{Cap: *uint256.NewInt(100e9), Tip: *uint256.NewInt(1e9)},
+		GasLimit: 21000,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
+}
+
+func TestExternal_AllocateReleaseRecord(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 4)
+	n := r.startOn(c, "a", nil)
+	first, n0 := r.allocateNonce(n.store, "k0")
+	again, same := r.allocateNonce(r.admin, "k0") // on another node
+	if n0 != 0 || again != first || same != n0 {
+		t.Fatalf("allocated %s %d, repeated %s %d", first, n0, again, same)
+	}
+	second, n1 := r.allocateNonce(r.admin, "k1")
+	if n1 != 1 {
+		t.Fatalf("second nonce is %d", n1)
+	}
+	r.underReservation(r.admin, second, store.NonceAsk{Kind: txn.RequestRelease, Reason: "x"},
+		txn.Applied)
+	r.nonceIs(1, txn.NonceRecyclable, txn.NonceNeverSigned)
+	if _, reused := r.allocateNonce(n.store, "k2"); reused != 1 {
+		t.Fatalf("the released nonce is not reused: %d", reused)
+	}
+	// the word of a former holder means nothing, and changes nothing
+	r.underReservation(r.admin, second, store.NonceAsk{Kind: txn.RequestExtend, TTL: time.Hour},
+		txn.ResultNonceState)
+	r.nonceIs(1, txn.NonceReserved, "")
+	signed := signFor(t, c, 0, 1)
+	r.underReservation(n.store, first,
+		store.NonceAsk{Kind: txn.RequestRecordHash, Hash: signed.Hash}, txn.Applied)
+	r.nonceIs(0, txn.NoncePending, txn.NonceHashRecorded)
+	r.underReservation(n.store, first, store.NonceAsk{Kind: txn.RequestRelease},
+		txn.ResultNonceState)
+	if answer := c.Send(t.Context(), signed); answer.Class != txn.Accepted {
+		t.Fatalf("sent: %+v", answer)
+	}
+	c.Mine(1)
+	r.nonceIs(0, txn.NoncePending, "")
+	c.Mine(5)
+	r.nonceIs(0, txn.NonceAccepted, txn.NonceByReceipt)
+}

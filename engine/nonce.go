@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// nonces is the memory of an owner about the nonces of clients, besides the ledger's.
+type nonces struct {
+	requests []txn.NonceRequest // waiting ones, in order
+	more     bool               // there may be requests after these
+	readAt   time.Time          // of the last read of the account for them, successful or not
+	receipts map[txn.Hash]*txn.Receipt
+}
+
+// maxRequests is the number of requests that one read returns at most.
+const maxRequests = 512
+
+func (n *nonces) view(of []txn.ExternalNonce) txn.ExternalView {
+	return txn.ExternalView{
+		Nonces: of, Requests: n.requests, ReadAt: n.readAt, Receipts: n.receipts,
+	}
+}
+
+// answered reports whether all requests of one read are answered, and there may be more.
+func (n *nonces) answered() bool { return n.more && len(n.requests) == 0 }
+
+// readRequests reads what clients ask of the owner of a submitter in mode EXTERNAL.
+func (a *actor) readRequests(ctx context.Context) error {
+	if a.ledger.Submitter.Mode != txn.External {
+		return nil
+	}
+	requests, err := a.e.router.requests.get(ctx, a.id)
+	if err != nil {
+		return err
+	}
+	a.nonces.requests, a.nonces.more = requests, len(requests) >= maxRequests
+	return nil
+}
+
+// readReported reads the receipts of hashes that clients reported, together with the account.
+func (a *actor) readReported(ctx context.Context, v *txn.View,
+	s txn.ReadAccount) map[txn.Hash]*txn.Receipt {
+	if !s.External {
+		return nil
+	}
+	receipts := map[txn.Hash]*txn.Receipt{}
+	hashes := v.ReportedHashes()
+	if len(hashes) == 0 {
+		return receipts
+	}
+	for _, r := range a.e.chains[v.Submitter.Chain].Receipts(ctx, hashes) {
+		if r.Err == nil && r.Receipt != nil {
+			receipts[r.Hash] = r.Receipt
+		}
+	}
+	return receipts
+}
+
+func (a *actor) noteReported(s txn.ReadAccount, receipts map[txn.Hash]*txn.Receipt) {
+	if s.External {
+		a.nonces.readAt, a.nonces.receipts = a.e.Clock.Now(), receipts
+	}
+}
+
+// applyNonces updates the memory about the nonces of clients.
+func (a *actor) applyNonces(c *txn.Change) {
+	n := c.Nonces
+	if n == nil {
+		return
+	}
+	if n.Reserves && n.To > n.From {
+		moved := *a.ledger.Cursor
+		moved.Next, moved.LastBlock = n.To, 0
+		a.ledger.Cursor = &moved
+	}
+	list := slices.Clone(a.ledger.Nonces)
+	for i := range n.Writes {
+		w := &n.Writes[i]
+		at, found := slices.BinarySearchFunc(list, w.Next.Nonce,
+			func(have txn.ExternalNonce, nonce txn.Nonce) int {
+				return int(int64(have.Nonce) - int64(nonce))
+			})
+		switch {
+		case w.Next.State == txn.NonceAccepted && found:
+			list = slices.Delete(list, at, at+1)
+		case w.Next.State == txn.NonceAccepted:
+		case found:
+			list[at] = w.Next
+		default:
+			list = slices.Insert(list, at, w.Next)
+		}
+		a.noteNonce(w)
+	}
+	a.ledger.Nonces = list
+	done := make(map[int64]bool, len(n.Results))
+	for _, r := range n.Results {
+		done[r.No] = true
+	}
+	a.nonces.requests = slices.DeleteFunc(slices.Clone(a.nonces.requests),
+		func(r txn.NonceRequest) bool { return done[r.No] })
+}
+
+// noteNonce logs and counts a change of one nonce.
+func (a *actor) noteNonce(w *txn.NonceWrite) {
+	n := &w.Next
+	if n.State == w.From && !n.NeedsOperator {
+		return
+	}
+	a.e.metrics.nonces.Add(context.Background(), 1, labelled("state", string(n.State)))
+	log := a.log.Debug
+	switch {
+	case n.NeedsOperator, n.Reason == txn.NonceUsedReleased, n.Reason == txn.NonceExpired,
+		n.Reason == txn.NonceByOperator:
+		log = a.log.Warn
+	}
+	log("nonce moved", "nonce", uint64(n.Nonce), "state", string(n.State), "reason", n.Reason,
+		"reservation_id", n.Reservation.String(), "holder", n.Holder, "needs_operator",
+		n.NeedsOperator, "message", n.Message)
+}

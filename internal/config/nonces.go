@@ -1,0 +1,51 @@
+package config
+
+import "time"
+
+// NonceAPI configures NonceService and the nonces of submitters in mode external.
+type NonceAPI struct {
+	Enabled           bool
+	DefaultTTL        time.Duration
+	MaxTTL            time.Duration
+	ReconcileInterval time.Duration
+	HardMaxAge        time.Duration
+	FillHoles         bool
+	FillAfter         time.Duration
+}
+
+// Fills returns the age after which a hole is filled; 0: never.
+func (n NonceAPI) Fills() time.Duration {
+	if !n.FillHoles {
+		return 0
+	}
+	return n.FillAfter
+}
+
+func nonceFields() []field[NonceAPI] {
+	return []field[NonceAPI]{
+		value("enabled", yesNo(), "false",
+			"Serve NonceService. Its callers need the role operator, or nonces: true under "+
+				"callers. Nodes own submitters of mode external in any case.",
+			func(n *NonceAPI) *bool { return &n.Enabled }),
+		value("default_ttl", span(time.Second, 24*time.Hour), "2m",
+			"Duration of a reservation whose request names none. Afterwards the nonce is PENDING.",
+			func(n *NonceAPI) *time.Duration { return &n.DefaultTTL }),
+		value("max_ttl", span(time.Second, 24*time.Hour), "1h",
+			"The longest duration of a reservation. It can be extended repeatedly.",
+			func(n *NonceAPI) *time.Duration { return &n.MaxTTL }),
+		value("reconcile_interval", span(100*time.Millisecond, time.Hour), "15s",
+			"Time between two reads of an account with nonces that are RESERVED or PENDING.",
+			func(n *NonceAPI) *time.Duration { return &n.ReconcileInterval }),
+		value("pending_hard_max_age", orZero(span(time.Second, 30*24*time.Hour)), "1h",
+			"Age of a PENDING nonce after which it needs an operator, who decides with fencepost "+
+				"nonce resolve. 0: never.",
+			func(n *NonceAPI) *time.Duration { return &n.HardMaxAge }),
+		value("fill_holes", yesNo(), "false",
+			"Fill PENDING nonces below ones in use with a cancel transaction, if no signed "+
+				"transaction for them was reported. This needs the key of the account.",
+			func(n *NonceAPI) *bool { return &n.FillHoles }),
+		value("fill_after", span(time.Second, 30*24*time.Hour), "10m",
+			"Age of a PENDING nonce after which fill_holes fills it.",
+			func(n *NonceAPI) *time.Duration { return &n.FillAfter }),
+	}
+}

@@ -1,0 +1,107 @@
+-- Reserved nonces of submitters in mode EXTERNAL: requests of clients, and reads.
+
+-- InsertNonceRequests asks something of the owners of these submitters. An ALLOCATE whose key
+-- exists is not inserted; one that was refused, or was never applied, is asked again, because its
+-- caller is waiting now. Requests to a submitter in another mode are not inserted.
+-- name: InsertNonceRequests :many
+WITH request AS MATERIALIZED (
+    SELECT unnest(@submitter_ids::INT[])     AS submitter_id,
+           unnest(@kinds::TEXT[])            AS kind,
+           unnest(@reservations::UUID[])     AS reservation_id,
+           unnest(@request_ids::TEXT[])      AS request_id, -- '': not of an ALLOCATE
+           unnest(@holders::TEXT[])          AS holder,
+           unnest(@ttls_ms::BIGINT[])        AS ttl_ms,
+           unnest(@tx_hashes::BYTEA[])       AS tx_hash,    -- empty: none
+           unnest(@actions::TEXT[])          AS action,
+           unnest(@reasons::TEXT[])          AS reason,
+           unnest(@operators::TEXT[])        AS operator,
+           unnest(@callers::TEXT[])          AS caller
+)
+INSERT INTO nonce_request AS q (submitter_id, kind, reservation_id, request_id, holder, ttl_ms,
+                                tx_hash, action, reason, operator, caller)
+SELECT r.submitter_id, r.kind, r.reservation_id, NULLIF(r.request_id, ''), r.holder, r.ttl_ms,
+       NULLIF(r.tx_hash, ''), r.action, r.reason, r.operator, r.caller
+  FROM request r
+ WHERE (r.submitter_id IN (SELECT s.submitter_id FROM submitter s
+                            WHERE s.submitter_id = ANY(@submitter_ids::INT[])
+                              AND s.mode = 'EXTERNAL')) IS TRUE
+ ORDER BY r.submitter_id, r.request_id, r.reservation_id
+    ON CONFLICT (submitter_id, request_id) WHERE kind = 'ALLOCATE' DO UPDATE
+   SET created_at = CASE WHEN q.nonce IS NULL THEN clock_timestamp() ELSE q.created_at END,
+       applied_at = CASE WHEN q.nonce IS NULL THEN NULL ELSE q.applied_at END,
+       result     = CASE WHEN q.nonce IS NULL THEN NULL ELSE q.result END
+RETURNING q.submitter_id, q.request_no, q.reservation_id,
+          coalesce(q.request_id, '')::TEXT AS request_id, q.holder, q.ttl_ms,
+          coalesce(q.result, '')::TEXT AS result, coalesce(q.nonce, -1)::BIGINT AS nonce;
+
+-- NonceResults returns the results of requests that were applied.
+-- name: NonceResults :many
+SELECT q.request_no, q.result::TEXT AS result, coalesce(q.nonce, -1)::BIGINT AS nonce
+  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id,
+               unnest(@request_nos::BIGINT[]) AS request_no) a
+  JOIN nonce_request q ON q.submitter_id = a.submitter_id AND q.request_no = a.request_no
+ WHERE q.applied_at IS NOT NULL;
+
+-- InboxNonces lists the oldest requests of submitters that are not applied. An ALLOCATE that is
+-- older than @stale seconds has no caller any more. accepted: the nonce of its reservation is
+-- ACCEPTED, which the owner does not keep in memory.
+-- name: InboxNonces :many
+SELECT k.submitter_id, k.request_no, k.kind, k.reservation_id, k.holder, k.ttl_ms, k.tx_hash,
+       k.action, k.reason, k.operator, k.caller,
+       (k.created_at < clock_timestamp() - make_interval(secs => @stale::FLOAT8))::BOOLEAN AS stale,
+       coalesce(x.nonce, -1)::BIGINT AS accepted,
+       coalesce(x.version, 0)::BIGINT AS version
+  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) s
+ CROSS JOIN LATERAL (
+       SELECT c.* FROM nonce_request c
+        WHERE c.submitter_id = s.submitter_id AND c.applied_at IS NULL
+        ORDER BY c.request_no
+        LIMIT @most::INT) k
+  LEFT JOIN external_nonce x ON x.submitter_id = k.submitter_id
+                            AND x.reservation_id = k.reservation_id AND x.state = 'ACCEPTED'
+ ORDER BY k.submitter_id, k.request_no;
+
+-- OpenNonces lists what the owner of a submitter keeps in memory of its nonces, lowest first.
+-- name: OpenNonces :many
+SELECT x.nonce, x.state, x.version, x.reservation_id, x.holder, x.caller, x.reason, x.message,
+       x.needs_operator,
+       coalesce(extract(EPOCH FROM x.expires_at - clock_timestamp()) * 1000, 0)::BIGINT AS left_ms,
+       greatest(0, extract(EPOCH FROM clock_timestamp() - x.state_at) * 1000)::BIGINT AS age_ms
+  FROM external_nonce x
+ WHERE x.submitter_id = @submitter_id AND x.state <> 'ACCEPTED'
+ ORDER BY x.nonce;
+
+-- name: OpenNonceHashes :many
+SELECT h.nonce, h.tx_hash
+  FROM external_nonce x
+  JOIN nonce_hash h ON h.submitter_id = x.submitter_id AND h.nonce = x.nonce
+ WHERE x.submitter_id = @submitter_id AND x.state <> 'ACCEPTED'
+ ORDER BY h.nonce, h.created_at;
+
+-- Nonces lists nonces of a submitter below one, highest first.
+-- name: Nonces :many
+SELECT sqlc.embed(x),
+       (SELECT array_agg(h.tx_hash ORDER BY h.created_at) FROM nonce_hash h
+         WHERE h.submitter_id = x.submitter_id AND h.nonce = x.nonce)::BYTEA[] AS hashes,
+       coalesce((SELECT t.tx_id FROM managed_tx t
+                  WHERE t.submitter_id = x.submitter_id
+                    AND t.request_id = 'reservation/' || x.reservation_id),
+                '00000000-0000-0000-0000-000000000000')::UUID AS tx_id -- zero: none
+  FROM external_nonce x
+ WHERE x.submitter_id = @submitter_id AND x.nonce < @below::BIGINT
+   AND (@any_state::BOOLEAN OR x.state = ANY(@states::TEXT[]))
+   AND (NOT @needs_operator::BOOLEAN OR x.needs_operator)
+ ORDER BY x.nonce DESC
+ LIMIT @max_rows::INT;
+
+-- NonceByReservation returns the nonce that a reservation holds or held last.
+-- name: NonceByReservation :one
+SELECT x.nonce FROM external_nonce x
+ WHERE x.submitter_id = @submitter_id AND x.reservation_id = @reservation_id;
+
+-- Reservation returns the request that made a reservation.
+-- name: Reservation :one
+SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.caller, coalesce(q.result, '')::TEXT AS result
+  FROM nonce_request q
+ WHERE q.submitter_id = @submitter_id AND q.reservation_id = @reservation_id
+   AND q.kind = 'ALLOCATE';
