@@ -28,7 +28,7 @@ func (n *nonces) view(of []txn.ExternalNonce) txn.ExternalView {
 // answered reports whether all requests of one read are answered, and there may be more.
 func (n *nonces) answered() bool { return n.more && len(n.requests) == 0 }
 
-// readRequests reads what clients ask of the owner of a submitter in mode EXTERNAL.
+// readRequests reads the requests of clients to the owner of a submitter in mode EXTERNAL.
 func (a *actor) readRequests(ctx context.Context) error {
 	if a.ledger.Submitter.Mode != txn.External {
 		return nil

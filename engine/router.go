@@ -21,7 +21,7 @@ import (
 type router struct {
 	e       *Engine
 	inboxes gathered[store.Inbox] // client writes for this node's submitters
-	// what clients ask about nonces, of this node's submitters in mode EXTERNAL
+	// requests of clients about nonces, of this node's submitters in mode EXTERNAL
 	requests gathered[[]txn.NonceRequest]
 	again    gathered[*store.Lease] // leases after commits of unknown outcome
 	chains   []txn.ChainID          // of this node

@@ -39,8 +39,8 @@ func TestNonceMoves_MatchDatabase(t *testing.T) {
 			}
 		}
 	}
-	listed := regexp.MustCompile(
-		`old\.state = '[A-Z_]+'::text\) AND \(new\.state = '[A-Z_]+'::text`).FindAllString(trigger, -1)
+	pair := regexp.MustCompile(`old\.state = '[A-Z_]+'::text\) AND \(new\.state = '[A-Z_]+'::text`)
+	listed := pair.FindAllString(trigger, -1)
 	if len(listed) < legal {
 		t.Errorf("the trigger lists %d moves, txn has %d", len(listed), legal)
 	}
@@ -125,7 +125,7 @@ func TestNonces_Expectations_Conflict(t *testing.T) {
 	k.done(s, l, nonceChange(moved(n, txn.NoncePending)))
 }
 
-// TestNonces_HashRecorded_NeverRecyclable tries what no rule of txn does: the database refuses it.
+// TestNonces_HashRecorded_NeverRecyclable tries a move that no rule of txn makes: the database refuses it.
 func TestNonces_HashRecorded_NeverRecyclable(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -124,7 +124,11 @@ func addNonceResult(p *db.CommitNoncesParams, no int32, l *Lease, r txn.NonceRes
 
 // nonceSize is the approximate wire size of a change about nonces.
 func nonceSize(c *txn.NonceChange) int {
-	const perChange, perWrite, perResult = 60, 220, 60
+	const (
+		perChange = 60
+		perWrite  = 220
+		perResult = 60
+	)
 	n := perChange
 	for i := range c.Writes {
 		next := &c.Writes[i].Next
@@ -191,7 +195,7 @@ func checkNonce(submitter txn.SubmitterID, c *txn.NonceChange, w *txn.NonceWrite
 	return nil
 }
 
-// loadNonces reads what the owner keeps in memory of the nonces of clients.
+// loadNonces reads the nonces of clients that the owner keeps in memory.
 func (s *Store) loadNonces(ctx context.Context, q *db.Queries,
 	id txn.SubmitterID) ([]txn.ExternalNonce, error) {
 	rows, err := q.OpenNonces(ctx, int32(id))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clients of a submitter in mode EXTERNAL sign themselves. They reserve nonces, and report what
-// they did with them. Nothing that a client reports, or fails to report, makes a nonce count as
+// Clients of a submitter in mode EXTERNAL sign themselves. They reserve nonces, and report how
+// they used them. Nothing that a client reports, or fails to report, makes a nonce count as
 // used, and nothing but its own word, or an operator's, that it never signed makes it free again.
 
 // NonceState is the state of a nonce that was given to a client.

@@ -11,7 +11,7 @@ import (
 const maxNonceResults = 1024
 
 // external decides about the nonces of clients: one change answers every request that waits, and
-// records what the chain shows. ok is false if there is nothing to do now.
+// records the evidence of the chain. ok is false if there is nothing to do now.
 func external(v *View) (Step, bool) {
 	if v.Submitter.Mode != External {
 		return nil, false
@@ -74,7 +74,8 @@ func (b *nonceBook) move(i int, to NonceState, reason, message string) *NonceWri
 	if row.State != to {
 		row.Since, row.NeedsOperator = b.v.Now, false
 	}
-	row.State, row.Reason, row.Message, row.Expires = to, reason, message, time.Time{}
+	row.State, row.Expires = to, time.Time{}
+	row.Reason, row.Message = reason, message
 	return w
 }
 
@@ -278,7 +279,7 @@ func (b *nonceBook) answer() (Step, bool) {
 				if len(b.change.Results) == 0 && len(b.order) == 0 {
 					return step, true
 				}
-				break // what is decided is recorded first
+				break // the decisions so far are recorded first
 			}
 		}
 		result, nonce := b.apply(r)
@@ -398,7 +399,8 @@ func (b *nonceBook) allocate(r *NonceRequest) (string, *Nonce) {
 	w := b.move(i, NonceReserved, NonceAllocated, "")
 	w.TTL = r.TTL
 	n := &b.rows[i]
-	n.Reservation, n.Holder, n.Caller, n.Hashes = r.Reservation, r.Holder, r.Caller, nil
+	n.Reservation, n.Hashes = r.Reservation, nil
+	n.Holder, n.Caller = r.Holder, r.Caller
 	n.Since, n.Expires = v.Now, v.Now.Add(r.TTL)
 	return Applied, new(n.Nonce)
 }

@@ -7,7 +7,7 @@ ALTER TABLE submitter
 
 CREATE SEQUENCE nonce_request_no CACHE 1;
 
--- What clients and operators ask of the owner of such a submitter. An ALLOCATE is also the identity
+-- Requests of clients and operators to the owner of such a submitter. An ALLOCATE is also the identity
 -- of its reservation, for ever. Only the owner finishes a request.
 CREATE TABLE nonce_request (
     submitter_id   INT NOT NULL REFERENCES submitter,
@@ -63,7 +63,7 @@ CREATE TABLE external_nonce (
     CHECK (NOT needs_operator OR state = 'PENDING')
 ) WITH (fillfactor = 80);
 CREATE UNIQUE INDEX external_nonce_reservation ON external_nonce (submitter_id, reservation_id);
--- What an owner keeps in memory.
+-- The rows that an owner keeps in memory.
 CREATE INDEX external_nonce_open ON external_nonce (submitter_id, nonce)
     WHERE state <> 'ACCEPTED';
 
@@ -135,8 +135,8 @@ END $$;
 CREATE TRIGGER nonce_is_kept BEFORE DELETE ON external_nonce
     FOR EACH ROW EXECUTE FUNCTION nonce_is_kept();
 
--- A nonce is reserved again only if no signed bytes for it are known. The trigger sees what was
--- committed while its statement waited for a lock.
+-- A nonce is reserved again only if no signed bytes for it are known. The trigger also sees rows that
+-- were committed while its statement waited for a lock.
 CREATE FUNCTION nonce_is_unsigned() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM nonce_hash h

@@ -61,7 +61,7 @@ SELECT k.submitter_id, k.request_no, k.kind, k.reservation_id, k.holder, k.ttl_m
                             AND x.reservation_id = k.reservation_id AND x.state = 'ACCEPTED'
  ORDER BY k.submitter_id, k.request_no;
 
--- OpenNonces lists what the owner of a submitter keeps in memory of its nonces, lowest first.
+-- OpenNonces lists the nonces of a submitter that its owner keeps in memory, lowest first.
 -- name: OpenNonces :many
 SELECT x.nonce, x.state, x.version, x.reservation_id, x.holder, x.caller, x.reason, x.message,
        x.needs_operator,

@@ -383,7 +383,7 @@ type OpenNoncesRow struct {
 	AgeMs         int64
 }
 
-// OpenNonces lists what the owner of a submitter keeps in memory of its nonces, lowest first.
+// OpenNonces lists the nonces of a submitter that its owner keeps in memory, lowest first.
 func (q *Queries) OpenNonces(ctx context.Context, submitterID int32) ([]OpenNoncesRow, error) {
 	rows, err := q.db.Query(ctx, openNonces, submitterID)
 	if err != nil {
