@@ -125,7 +125,8 @@ func TestNonces_Expectations_Conflict(t *testing.T) {
 	k.done(s, l, nonceChange(moved(n, txn.NoncePending)))
 }
 
-// TestNonces_HashRecorded_NeverRecyclable tries a move that no rule of txn makes: the database refuses it.
+// TestNonces_HashRecorded_NeverRecyclable tries a move that no rule of txn makes: the database
+// refuses it.
 func TestNonces_HashRecorded_NeverRecyclable(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

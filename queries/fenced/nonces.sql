@@ -1,6 +1,6 @@
 -- CommitNonces writes the decisions of the owners of submitters in mode EXTERNAL about reserved
--- nonces, for many submitters at once. It has the form of Commit: each change is done completely or not at
--- all, and every guard is locked, in key order, before anything is written. It moves no
+-- nonces, for many submitters at once. It has the form of Commit: each change is done completely or
+-- not at all, and every guard is locked, in key order, before anything is written. It moves no
 -- transaction.
 --
 -- name: CommitNonces :many

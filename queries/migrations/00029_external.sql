@@ -7,8 +7,8 @@ ALTER TABLE submitter
 
 CREATE SEQUENCE nonce_request_no CACHE 1;
 
--- Requests of clients and operators to the owner of such a submitter. An ALLOCATE is also the identity
--- of its reservation, for ever. Only the owner finishes a request.
+-- Requests of clients and operators to the owner of such a submitter. An ALLOCATE is also the
+-- identity of its reservation, for ever. Only the owner finishes a request.
 CREATE TABLE nonce_request (
     submitter_id   INT NOT NULL REFERENCES submitter,
     request_no     BIGINT NOT NULL DEFAULT nextval('nonce_request_no'),
@@ -135,8 +135,8 @@ END $$;
 CREATE TRIGGER nonce_is_kept BEFORE DELETE ON external_nonce
     FOR EACH ROW EXECUTE FUNCTION nonce_is_kept();
 
--- A nonce is reserved again only if no signed bytes for it are known. The trigger also sees rows that
--- were committed while its statement waited for a lock.
+-- A nonce is reserved again only if no signed bytes for it are known. The trigger also sees rows
+-- that were committed while its statement waited for a lock.
 CREATE FUNCTION nonce_is_unsigned() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM nonce_hash h

@@ -212,8 +212,8 @@ type CommitNoncesRow struct {
 }
 
 // CommitNonces writes the decisions of the owners of submitters in mode EXTERNAL about reserved
-// nonces, for many submitters at once. It has the form of Commit: each change is done completely or not at
-// all, and every guard is locked, in key order, before anything is written. It moves no
+// nonces, for many submitters at once. It has the form of Commit: each change is done completely or
+// not at all, and every guard is locked, in key order, before anything is written. It moves no
 // transaction.
 func (q *Queries) CommitNonces(ctx context.Context, arg CommitNoncesParams) ([]CommitNoncesRow, error) {
 	rows, err := q.db.Query(ctx, commitNonces,
