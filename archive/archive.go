@@ -20,6 +20,7 @@ type Ledger interface {
 	ArchiveSubmitters(ctx context.Context) ([]txn.SubmitterID, error)
 	ArchivePage(ctx context.Context, l *store.ArchiveLease, q store.ArchiveQuery) (
 		lines []store.ArchiveLine, upto txn.TxID, done bool, err error)
+	CheckSinks(ctx context.Context, xid uint64) error
 	TrimFeed(ctx context.Context, l *store.ArchiveLease, xid uint64) error
 	RemoveArchived(ctx context.Context, l *store.ArchiveLease, txs []store.ArchiveTx,
 		whole bool) (store.Removed, error)
@@ -280,7 +281,12 @@ func (r *run) resume(ctx context.Context) error {
 
 // remove removes the rows of a complete file from the ledger.
 func (r *run) remove(ctx context.Context, name string, p plan) error {
-	err := r.paced(ctx, func() error { return r.Ledger.TrimFeed(ctx, r.lease, p.MaxXid) })
+	err := r.paced(ctx, func() error {
+		if err := r.Ledger.CheckSinks(ctx, p.MaxXid); err != nil {
+			return err
+		}
+		return r.Ledger.TrimFeed(ctx, r.lease, p.MaxXid)
+	})
 	if err == nil {
 		err = r.Gate(AfterTrim)
 	}
@@ -298,6 +304,10 @@ func (r *run) remove(ctx context.Context, name string, p plan) error {
 			return nil
 		}
 		err := r.paced(ctx, func() error {
+			// one may have been moved back, with a position from before the feed was trimmed
+			if err := r.Ledger.CheckSinks(ctx, p.MaxXid); err != nil {
+				return err
+			}
 			removed, err := r.Ledger.RemoveArchived(ctx, r.lease, batch, p.Whole)
 			r.report.Transactions += removed.Transactions
 			r.report.Events += removed.Events

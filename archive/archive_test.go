@@ -304,3 +304,38 @@ func TestRun_EventsThenRest(t *testing.T) {
 	}
 	b.finish()
 }
+
+// TestRun_SinkMovedBack_EventsKept: an operator replays events whose file is complete.
+func TestRun_SinkMovedBack_EventsKept(t *testing.T) {
+	for _, at := range []Point{AfterRename, AfterTrim, AfterRemoval} {
+		t.Run(string(at), func(t *testing.T) {
+			b := newBench(t, 5)
+			b.must(b.store.EnsureSinks(t.Context(), []string{"hook"}))
+			var kept int
+			o := b.options()
+			o.FileTxs = 5
+			o.Gate = func(p Point) error {
+				if p != at || kept > 0 {
+					return nil
+				}
+				d := store.SinkDecision{Sink: "hook", Operator: "o", Reason: "r"}
+				b.must(b.store.ReplaySink(t.Context(), d, store.Position{Seen: "3:3:"}))
+				kept = len(b.txs) - b.archived()
+				return nil
+			}
+			var err error
+			for err == nil && kept == 0 { // until it has something to remove
+				_, err = Run(t.Context(), o)
+			}
+			if left := len(b.txs) - b.archived(); !errors.Is(err, store.ErrSinkBehind) ||
+				left != kept {
+				t.Errorf("%d of %d are left: %v", left, kept, err)
+			}
+			end := store.Position{Seen: "9000000000:9000000000:"}
+			_, err = b.db.Pool.Exec(t.Context(), "UPDATE sink_cursor SET position = $1",
+				end.String())
+			b.must(err)
+			b.finish()
+		})
+	}
+}

@@ -18,6 +18,7 @@ import (
 var (
 	ErrArchiveRuns = errors.New("another process archives")
 	ErrArchiveLost = errors.New("the lease of the archive is gone")
+	ErrSinkBehind  = errors.New("a sink has yet to deliver these events")
 	ErrOlderNodes  = errors.New("older nodes are live")
 )
 
@@ -107,6 +108,26 @@ func (s *Store) measureArchive(ctx context.Context, l *ArchiveLease) error {
 		}
 		if passed := snapshotBegin(at.Seen); passed < l.floor {
 			l.floor, l.Sink = passed, c.Sink
+		}
+	}
+	return nil
+}
+
+// CheckSinks returns ErrSinkBehind if a sink has not passed all events up to a number: an operator
+// may have moved it back since they were written to a file.
+func (s *Store) CheckSinks(ctx context.Context, xid uint64) error {
+	const verb = "read the positions of sinks"
+	sinks, err := s.own().SinkPositions(ctx)
+	if err != nil {
+		return s.failed(ctx, verb, err)
+	}
+	for _, c := range sinks {
+		at, err := ParsePosition(c.Position)
+		if err != nil {
+			return fmt.Errorf("store: %s: position of sink %q: %w", verb, c.Sink, err)
+		}
+		if snapshotBegin(at.Seen) <= xid {
+			return fmt.Errorf("store: %s: %w: %s", verb, ErrSinkBehind, c.Sink)
 		}
 	}
 	return nil

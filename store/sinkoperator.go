@@ -70,7 +70,8 @@ func (s *Store) ofOneSink(ctx context.Context, verb string, done int64, err erro
 const clockDisorder = time.Minute
 
 // PositionFrom returns a position of the feed before all events since a time, and after most of the
-// earlier ones. Events are almost in the order of time, so it is found by halving.
+// earlier ones. Events are almost in the order of time, so it is found by halving. ErrTrimmed if
+// some of them were archived.
 func (s *Store) PositionFrom(ctx context.Context, at time.Time) (Position, error) {
 	head, err := s.Head(ctx)
 	if err != nil {
@@ -100,6 +101,18 @@ func (s *Store) PositionFrom(ctx context.Context, at time.Time) (Position, error
 	}
 	if uint32(low) < 3 { // PostgreSQL does not use these numbers, and reads no such snapshot
 		low += 3 - uint64(uint32(low))
+	}
+	if head, err = s.Head(ctx); err != nil { // an archive may have begun meanwhile
+		return Position{}, err
+	}
+	if low <= head.Trimmed {
+		trimmed, err := s.read().TrimmedSince(ctx, from)
+		if err != nil {
+			return Position{}, s.failed(ctx, "find a time in the feed", err)
+		}
+		if trimmed {
+			return Position{}, fmt.Errorf("store: find a time in the feed: %w", ErrTrimmed)
+		}
 	}
 	seen := fmt.Sprintf("%d:%d:", low, low)
 	return Position{Epoch: head.Epoch, Timeline: head.Timeline, Seen: seen}, nil

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -82,5 +83,41 @@ func TestPositionFrom_LedgerMoved_OldEventsIncluded(t *testing.T) {
 	k.must(err)
 	if len(events) < 3 {
 		t.Errorf("%d events, want at least the 3 since then", len(events))
+	}
+}
+
+// TestPositionFrom_Archived_Trimmed: a sink would skip the events in the archive without a word.
+func TestPositionFrom_Archived_Trimmed(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, _, txs := k.settledTxs(s, "alice", 1)
+	k.exec("UPDATE managed_tx SET terminal_at = clock_timestamp() - INTERVAL '2 hours'")
+	owner, a := k.archivist()
+	lines := k.page(owner, a, id, true)
+	k.must(owner.TrimFeed(k.ctx, a, lines[0].Xid))
+	_, err := owner.RemoveArchived(k.ctx, a, txsOf(lines), true)
+	k.must(err)
+	if _, err := s.PositionFrom(k.ctx, time.Now().Add(-3*time.Hour)); !errors.Is(err, ErrTrimmed) {
+		t.Errorf("from before the archived events of %s: %v", txs[0].ID, err)
+	}
+	_, err = s.PositionFrom(k.ctx, time.Now().Add(-time.Hour)) // nothing since then was archived
+	k.must(err)
+}
+
+// TestCheckSinks_MovedBack_Behind: the events of a complete file wait for the sink.
+func TestCheckSinks_MovedBack_Behind(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	before := k.end(s)
+	k.must(s.EnsureSinks(k.ctx, []string{"hook"}))
+	id, _, _ := k.settledTxs(s, "alice", 1)
+	owner, a := k.archivist()
+	lines := k.page(owner, a, id, true)
+	k.must(owner.CheckSinks(k.ctx, lines[0].Xid))
+	k.must(s.ReplaySink(k.ctx, SinkDecision{Sink: "hook", Operator: "o", Reason: "r"}, before))
+	if err := owner.CheckSinks(k.ctx, lines[0].Xid); !errors.Is(err, ErrSinkBehind) {
+		t.Errorf("removed before the sink has them: %v", err)
 	}
 }

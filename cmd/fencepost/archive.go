@@ -109,6 +109,8 @@ func archiveFailure(err error) error {
 		return fmt.Errorf("%w; wait until it ends, or a minute after it was killed", err)
 	case errors.Is(err, store.ErrOlderNodes):
 		return fmt.Errorf("%w; upgrade all nodes first", err)
+	case errors.Is(err, store.ErrSinkBehind):
+		return fmt.Errorf("%w; run it again when the sink has delivered them", err)
 	case errors.Is(err, store.ErrArchiveLost):
 		return fmt.Errorf("%w; run it again to continue", err)
 	}

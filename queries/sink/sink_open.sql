@@ -200,6 +200,13 @@ SELECT e.xid::TEXT AS xid, e.created_at FROM tx_event e
  ORDER BY e.xid, e.submitter_id, e.tx_id, e.seq
  LIMIT 1;
 
+-- TrimmedSince reports whether events since a time are in an archive: those of transactions that
+-- were final before it are older. It reads the whole table, so callers ask only if they must.
+-- name: TrimmedSince :one
+SELECT EXISTS (SELECT FROM managed_tx t
+                WHERE t.trimmed_at IS NOT NULL
+                  AND t.terminal_at >= CAST(@since AS TIMESTAMPTZ))::BOOLEAN;
+
 -- ParkUndelivered is for a ledger that was restored or moved, before its events get other numbers:
 -- events that a sink has not passed wait as parked ones, and the sink continues at the end of the
 -- feed. A transaction that is parked already keeps its first undelivered event.

@@ -755,3 +755,18 @@ func (q *Queries) SkipParked(ctx context.Context, arg SkipParkedParams) (int64, 
 	err := row.Scan(&skipped)
 	return skipped, err
 }
+
+const trimmedSince = `-- name: TrimmedSince :one
+SELECT EXISTS (SELECT FROM managed_tx t
+                WHERE t.trimmed_at IS NOT NULL
+                  AND t.terminal_at >= CAST($1 AS TIMESTAMPTZ))::BOOLEAN
+`
+
+// TrimmedSince reports whether events since a time are in an archive: those of transactions that
+// were final before it are older. It reads the whole table, so callers ask only if they must.
+func (q *Queries) TrimmedSince(ctx context.Context, since time.Time) (bool, error) {
+	row := q.db.QueryRow(ctx, trimmedSince, since)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
+}
