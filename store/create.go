@@ -490,6 +490,7 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 		case !job.intent.Terms.NotAfter.IsZero() && !job.intent.Terms.NotAfter.After(row.ReadAt):
 			job.fail(ErrLate)
 		case job.full == nil && job.intent.Pool.ID != 0:
+			s.usageOpen.Delete(usageKey{job.intent.Caller, job.intent.Submitter})
 			s.move(job)
 		case row.ProtectReason != "":
 			job.fail(fmt.Errorf("%w (%s)", ErrProtected, row.ProtectReason))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holiman/uint256"
+
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -248,5 +250,29 @@ func TestSetPoolMember_Refused(t *testing.T) {
 	}
 	if _, err = s.LookupPool(k.ctx, "none"); !errors.Is(err, ErrPoolNotFound) {
 		t.Errorf("unknown pool: %v", err)
+	}
+}
+
+// TestCreateTx_PoolUsageLost_CountedAgain: a fail-over lost the row in which the quota is counted.
+func TestCreateTx_PoolUsageLost_CountedAgain(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	p, _ := k.pool(s, "pay", 1)
+	for _, request := range []string{"first", "second"} {
+		intent := pooled(p, request)
+		intent.Caller, intent.Quota = "shop", txn.Quota{DayValue: uint256.NewInt(1 << 62)}
+		for range 2 { // the first call after the loss may ask for a retry
+			if _, _, err := s.CreateTx(k.ctx, intent); err == nil {
+				break
+			} else if !errors.Is(err, ErrUnavailable) {
+				t.Fatal(err)
+			}
+		}
+		if n := value[int](k, "SELECT count(*) FROM managed_tx WHERE request_id = $1",
+			request); n != 1 {
+			t.Errorf("%s was not accepted", request)
+		}
+		k.exec("DELETE FROM caller_usage")
 	}
 }
