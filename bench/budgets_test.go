@@ -18,6 +18,7 @@ func TestBudgets(t *testing.T) {
 		"accept.batch":  true,
 		"growth.memory": true,
 		"growth.burst":  true,
+		"sink.kafka":    true, "sink.kafka.paced": true, "sink.kafka.paced.lag": true,
 	}
 	for _, s := range sizes {
 		for _, e := range s.ends {

@@ -40,6 +40,7 @@ type serviceOptions struct {
 	mode       engine.Mode   // empty: basic
 	idleAfter  time.Duration // 0: the default
 	signDelay  time.Duration // of each signature, as of a remote signer
+	brokers    []string      // of a Kafka sink; nil: none
 }
 
 // confirmations make a transaction final here.
@@ -92,7 +93,7 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	s.config = wire.Config{
 		Chain: url, Poll: poll, Lease: lease, Simulate: o.simulated, Mode: string(o.mode),
 		IdleAfter: o.idleAfter, SignDelay: o.signDelay,
-		SignAtOnce: signAtOnce,
+		SignAtOnce: signAtOnce, Brokers: o.brokers,
 	}
 	return s, s.addNode(ctx)
 }

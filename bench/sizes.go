@@ -144,8 +144,12 @@ func (s size) scenarios() (all []scenario) {
 				fsyncs,
 			}, {"limit-sign", signings}, {"limit-grpc", bareGRPC}, {"limit-insert", rawInserts},
 			{"limit-batch", rawBatches}, {"limit-lifecycle", rawLifecycle},
+			{"limit-kafka", bareKafka},
 			{"accept", accept}, {"accept-batch", acceptBatches},
 		}
+	}
+	if s.spell > 0 {
+		all = append(all, scenario{"sink-kafka", deliverToKafka})
 	}
 	for _, e := range s.ends {
 		all = append(all, scenario{"end-" + e.name(), e.run})
@@ -188,6 +192,7 @@ func against() map[string]string {
 		"limit.insert.batched":        "limit.insert.best",
 		"limit.insert.batched.notify": "limit.insert.batched",
 		"accept.batch.rate":           "limit.insert.batched",
+		"sink.kafka.rate":             "limit.kafka",
 	}
 	for _, callers := range acceptCallers {
 		pairs[fmt.Sprintf("accept.%d.rate", callers)] = "limit.insert.best"

@@ -14,17 +14,20 @@ import (
 
 	"github.com/google/uuid"
 
+	_ "github.com/fencepost/fencepost/archive" // linked as in the product
 	"github.com/fencepost/fencepost/bench/internal/wire"
 	"github.com/fencepost/fencepost/chain"
 	"github.com/fencepost/fencepost/engine"
 	"github.com/fencepost/fencepost/internal/clock"
+	nodeparts "github.com/fencepost/fencepost/internal/node"
 	"github.com/fencepost/fencepost/internal/run"
 	"github.com/fencepost/fencepost/internal/telemetry"
 	"github.com/fencepost/fencepost/server"
+	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/sign"
-	_ "github.com/fencepost/fencepost/sign/ethrpc" // linked as in the product
+	_ "github.com/fencepost/fencepost/sign/ethrpc"
 	_ "github.com/fencepost/fencepost/sign/service"
-	_ "github.com/fencepost/fencepost/sink"
+	"github.com/fencepost/fencepost/sink"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -126,16 +129,44 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 	if err != nil {
 		return nil, err
 	}
+	sinks, err := n.newSinks(s.Feed())
+	if err != nil {
+		return nil, err
+	}
 	return run.NewGroup(
 		n.log,
 		run.Service{Name: "operators' listener", Run: n.serveOperators},
 		run.Service{Name: "engine", Run: e.Run, Grace: n.cfg.Lease},
+		run.Service{Name: "sinks", Grace: n.cfg.Lease, Run: func(ctx context.Context) error {
+			sinks.Run(ctx)
+			return nil
+		}},
 		run.Service{
 			Name:  "server",
 			Run:   func(ctx context.Context) error { return s.Serve(ctx, n.calls) },
 			Grace: 10 * time.Second,
 		},
 	), nil
+}
+
+// newSinks returns the runner of the Kafka sink, if there is one, with the settings of a node.
+func (n *node) newSinks(f *feed.Feed) (*sink.Runner, error) {
+	o := sink.Options{
+		Ledger: nodeparts.SinkLedger{Store: n.store}, Feed: nodeparts.SinkFeed{Feed: f},
+		Clock: clock.Real{}, Logger: n.log, MeterProvider: n.metrics.Provider(),
+		LeaseDuration: n.cfg.Lease, RenewInterval: 200 * time.Millisecond,
+	}
+	if len(n.cfg.Brokers) > 0 {
+		kafka := sink.KafkaOptions{Brokers: n.cfg.Brokers, Topic: wire.SinkTopic,
+			Encoder: sink.Encoder{Format: sink.Structured, Source: "urn:fencepost"},
+			Timeout: 30 * time.Second}
+		o.Sinks = []sink.Settings{{Name: wire.SinkTopic, Kind: "kafka", RetryMin: time.Second,
+			RetryMax: time.Hour, RetryFor: 72 * time.Hour,
+			Open: func(ctx context.Context) (sink.Sink, error) {
+				return sink.OpenKafka(ctx, kafka)
+			}}}
+	}
+	return sink.NewRunner(o)
 }
 
 func (n *node) newEngine() (*engine.Engine, error) {

@@ -16,6 +16,10 @@ type Page struct {
 	Behind int
 }
 
+// followPages is how many pages a follower takes at once: in a long backlog each read costs for all
+// events after it.
+const followPages = 4
+
 // Follow passes all events after a position to take, in order, until ctx ends or take fails. The
 // zero position is the end of the feed, and take is first called with that place. take blocks while
 // the follower is slow, as the client of a stream does: that costs nothing but a read of the ledger
@@ -32,6 +36,7 @@ func (f *Feed) Follow(ctx context.Context, at store.Position, idle time.Duration
 		return err
 	}
 	defer s.subscription.leave()
+	s.subscription.pages = followPages
 	if at.Seen != "" {
 		f.mu.Lock()
 		at.Timeline = f.head.Timeline

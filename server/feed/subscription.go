@@ -11,6 +11,7 @@ import (
 // subscription is the position of one stream in the feed, and all that an idle stream costs.
 type subscription struct {
 	feed     *Feed
+	pages    int // that it takes at once; 0: one
 	target   Target
 	labels   map[string]string // of the target
 	names    []string          // sorted submitters that the caller may see; nil: all
@@ -173,7 +174,7 @@ func (s *subscription) pick(chunks []chunk) (events []positioned) {
 	for i := range chunks {
 		c := &chunks[i]
 		for n := int(next - c.first); n < len(c.events); n++ {
-			if len(events) == s.feed.limits.PageEvents {
+			if len(events) == s.most() {
 				s.advance(next, from)
 				return events
 			}
@@ -187,12 +188,15 @@ func (s *subscription) pick(chunks []chunk) (events []positioned) {
 	return events
 }
 
+// most is the most events that the stream takes at once.
+func (s *subscription) most() int { return max(1, s.pages) * s.feed.limits.PageEvents }
+
 // count returns the number of matching events, at most one page.
 func (s *subscription) count(chunks []chunk) (n int) {
 	next := s.next
 	for i := range chunks {
 		c := &chunks[i]
-		for at := int(next - c.first); at < len(c.events) && n < s.feed.limits.PageEvents; at++ {
+		for at := int(next - c.first); at < len(c.events) && n < s.most(); at++ {
 			if next++; s.matches(&c.events[at]) {
 				n++
 			}
@@ -302,7 +306,7 @@ func (s *subscription) catchUp(ctx context.Context) (events []positioned, err er
 		s.feed.metrics.ledgerReads.Add(ctx, 1)
 		before := s.from
 		page, after, err := readPage(ctx, s.feed.store, nil, before, until, s.target,
-			s.feed.limits.PageEvents)
+			s.most())
 		if err != nil {
 			return nil, err
 		}

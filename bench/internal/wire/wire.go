@@ -21,7 +21,11 @@ type Config struct {
 	IdleAfter     time.Duration // 0: the default
 	MaxQueued     int           // in all; 0: no limit
 	Simulate      bool          // simulate drafts with a gas limit too, as by default
+	Brokers       []string      // of a Kafka sink, topic and name SinkTopic; empty: no sink
 }
+
+// SinkTopic is the topic, and the name, of the Kafka sink.
+const SinkTopic = "events"
 
 // Ready is the response of the node on its standard output once it serves: the addresses of its
 // API, and of its operators' and debug listener.
