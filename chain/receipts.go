@@ -24,7 +24,8 @@ type receipt struct {
 	// Nothing rests on these, so nodes that write them otherwise are tolerated.
 	CumulativeGas tolerant[quantity]    `json:"cumulativeGasUsed"`
 	Contract      tolerant[txn.Address] `json:"contractAddress"`
-	Logs          tolerant[uint32]      `json:"logs"` // their number: see skippedFields
+	Logs          tolerant[uint32]      `json:"logs"`  // their number: see skippedFields
+	L1Fee         tolerant[bigQuantity] `json:"l1Fee"` // of the OP stack
 }
 
 // tolerant is a value that may be missing, null or malformed.
@@ -186,6 +187,9 @@ func (r *receipt) of(hash txn.Hash) (*txn.Receipt, error) {
 			CumulativeGas: uint64(r.CumulativeGas.value)}
 		if r.Contract.known {
 			fact.More.Contract = r.Contract.value
+		}
+		if r.L1Fee.known {
+			fact.More.L1Fee = txn.Wei(r.L1Fee.value)
 		}
 	}
 	if r.GasPrice != nil {

@@ -98,6 +98,9 @@ func wireReceipt(r *txn.Receipt, of txn.AttemptKind) *pb.Receipt {
 		if more.Contract != (txn.Address{}) {
 			out.ContractAddress = more.Contract.Hex()
 		}
+		if !more.L1Fee.IsZero() {
+			out.L1Fee = more.L1Fee.Dec()
+		}
 	}
 	return out
 }

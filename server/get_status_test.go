@@ -258,6 +258,9 @@ func TestListBalances_OneReadPerChain(t *testing.T) {
 		{Submitter: account, Balance: "98"}, {Submitter: "away", Reason: "CHAIN_UNAVAILABLE"},
 		{Submitter: "alice", Balance: "97"}, {Submitter: "foreign", Reason: "CHAIN_NOT_CONFIGURED"},
 	}}
+	for _, b := range want.GetBalances() {
+		b.Committed = "0"
+	}
 	if !proto.Equal(got, want) || reads.Load() != 3 {
 		t.Errorf("balances %v in %d reads, want %v in 3", got, reads.Load(), want)
 	}

@@ -93,6 +93,7 @@ const (
 	listNodes    = "StatusService/ListNodes"
 	listChains   = "StatusService/ListChains"
 	listBalances = "StatusService/ListBalances"
+	listCosts    = "StatusService/ListCosts"
 )
 
 // bad is a refusal because of the content of a field.
@@ -605,6 +606,14 @@ func submitterRefusals() []refusal {
 		unknown("unknown field", listBalances,
 			with(&pb.ListBalancesRequest{Submitters: []string{"alice"}}, 50), "50",
 			"ListBalancesRequest"),
+		unknown("unknown field", listCosts, with(&pb.ListCostsRequest{}, 50), "50",
+			"ListCostsRequest"),
+		bad("year 0", listCosts, &pb.ListCostsRequest{By: pb.CostGroup_COST_GROUP_DAY,
+			From: &timestamppb.Timestamp{Seconds: -1 << 40}}, "from", "years 1 to 9999"),
+		bad("year 10000", listCosts, &pb.ListCostsRequest{By: pb.CostGroup_COST_GROUP_DAY,
+			From: timestamppb.Now(), Before: &timestamppb.Timestamp{Seconds: 1 << 40}}, "before",
+			"years 1 to 9999"),
+		bad("no group", listCosts, &pb.ListCostsRequest{From: timestamppb.Now()}, "by", ""),
 		bad("no submitter", listBalances, &pb.ListBalancesRequest{}, "submitters", "at least 1"),
 		unknown("unknown field", simulateTx, with(&pb.SimulateTxRequest{
 			Submitter: "alice", Payload: payload()}, 50), "50", "SimulateTxRequest"),

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/holiman/uint256"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/status"
@@ -31,9 +33,11 @@ func (s *statusService) ListBalances(ctx context.Context,
 	}
 	addresses := map[txn.ChainID][]txn.Address{}
 	places := map[txn.ChainID][]*pb.Balance{} // of the addresses
+	if err := s.addCommitments(ctx, r.GetSubmitters(), response); err != nil {
+		return nil, err
+	}
 	for i, a := range accounts {
-		place := &pb.Balance{Submitter: r.GetSubmitters()[i]}
-		response.Balances = append(response.Balances, place)
+		place := response.GetBalances()[i]
 		addresses[a.chain] = append(addresses[a.chain], a.address)
 		places[a.chain] = append(places[a.chain], place)
 	}
@@ -47,10 +51,58 @@ func (s *statusService) ListBalances(ctx context.Context,
 				place.Reason = "CHAIN_UNAVAILABLE"
 			default:
 				place.Balance = balances[i].Dec()
+				place.Runway = runway(&balances[i], place)
 			}
 		}
 	}
 	return response, nil
+}
+
+// addCommitments adds a balance for each submitter, with the funds that its transactions need.
+func (s *statusService) addCommitments(ctx context.Context, submitters []string,
+	response *pb.ListBalancesResponse) error {
+	ids := make([]txn.SubmitterID, len(submitters))
+	for i, text := range submitters {
+		var err error
+		if ids[i], err = s.resolver.lookup(ctx, "submitters", text); err != nil {
+			return err
+		}
+	}
+	all, err := s.store.Commitments(ctx, ids)
+	if err != nil {
+		return status.About("submitters", err)
+	}
+	for i, text := range submitters {
+		of := all[ids[i]]
+		place := &pb.Balance{Submitter: text, Committed: of.Committed.Dec()}
+		if !of.PerDay.IsZero() {
+			place.SpentPerDay = of.PerDay.Dec()
+		}
+		response.Balances = append(response.Balances, place)
+	}
+	return nil
+}
+
+// maxRunway is the longest runway that is reported.
+const maxRunway = 10 * 365 * 24 * time.Hour
+
+// runway returns how long a balance lasts; nil if that is unknown.
+func runway(balance *uint256.Int, of *pb.Balance) *durationpb.Duration {
+	perDay, err1 := uint256.FromDecimal(of.GetSpentPerDay())
+	committed, err2 := uint256.FromDecimal(of.GetCommitted())
+	if err1 != nil || err2 != nil || perDay.IsZero() {
+		return nil
+	}
+	if !balance.Gt(committed) {
+		return durationpb.New(0)
+	}
+	left := new(uint256.Int).Sub(balance, committed)
+	seconds, beyond := left.MulDivOverflow(left, uint256.NewInt(24*60*60), perDay)
+	if most := uint64(maxRunway / time.Second); beyond || !seconds.IsUint64() ||
+		seconds.Uint64() > most {
+		return durationpb.New(maxRunway)
+	}
+	return durationpb.New(time.Duration(seconds.Uint64()) * time.Second)
 }
 
 // account is the identity of a submitter.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
@@ -124,6 +125,10 @@ func rows() []row {
 				return &pb.ListBalancesRequest{Submitters: []string{s}}
 			}),
 		free(getStatus, caller, "GET /api/v1/status", &pb.GetStatusRequest{}),
+		free(listCosts, operator,
+			"GET /api/v1/costs?by=COST_GROUP_DAY&from=2026-01-01T00:00:00Z",
+			&pb.ListCostsRequest{By: pb.CostGroup_COST_GROUP_DAY,
+				From: timestamppb.New(time.Unix(1767225600, 0))}),
 		free(listNodes, operator, "GET /api/v1/nodes", &pb.ListNodesRequest{}),
 		free(listChains, operator, "GET /api/v1/chains", &pb.ListChainsRequest{}),
 		free(listCommands, caller, "GET /api/v1/commands", &pb.ListCommandsRequest{}),

@@ -65,6 +65,10 @@ type Store interface {
 	SinkStore
 	PoolStore
 	NonceStore
+
+	Costs(ctx context.Context, filter store.CostFilter) ([]store.Cost, error)
+	Commitments(ctx context.Context,
+		ids []txn.SubmitterID) (map[txn.SubmitterID]store.Commitment, error)
 }
 
 // PoolStore is the part of the ledger about pools.

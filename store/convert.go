@@ -139,7 +139,9 @@ func toMore(b, blockHash []byte) (m txn.ReceiptMore) {
 	m.Known = true
 	m.Logs = binary.BigEndian.Uint64(b[8:])
 	m.CumulativeGas = binary.BigEndian.Uint64(b[16:])
-	copy(m.Contract[:], b[moreBytes:])
+	if n := copy(m.Contract[:], b[moreBytes:]); len(b) >= moreBytes+n+32 {
+		m.L1Fee.SetBytes32(b[moreBytes+n:])
+	}
 	return m
 }
 

@@ -166,6 +166,8 @@ type createJob struct {
 	beyond txn.Rule          // the quota that it exceeds; empty: none
 	tried  []txn.SubmitterID // accounts of its pool that did not take it
 
+	account *candidate // the choice, until it is known whether it was queued
+
 	earlier []txn.TxID // ids with which it may have been inserted
 
 	info    *TxInfo // of the transaction that has its key; where its caller wants it
@@ -278,6 +280,7 @@ func (s *Store) sendOnce(ctx context.Context, group []*createJob) *refusal {
 		return nil
 	}
 	why = s.insertCreates(ctx, group, reserved)
+	s.pools.settle(group)
 	s.quota.settle(reserved,
 		func(job *createJob) bool {
 			return why == nil &&

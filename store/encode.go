@@ -196,7 +196,8 @@ func addReceipt(p *db.CommitParams, r *txn.Receipt) {
 	p.WReceiptMore = append(p.WReceiptMore, receiptMore(r))
 }
 
-// moreBytes is the length of receipt_more without the address of a contract.
+// moreBytes is the length of receipt_more without the address of a contract and the fee of a
+// rollup, which follows the address. Costs reads it too.
 const moreBytes = 24
 
 // receiptMore is the column receipt_more; nil: unknown.
@@ -207,8 +208,13 @@ func receiptMore(r *txn.Receipt) []byte {
 	b := append(make([]byte, 0, moreBytes+len(r.More.Contract)), r.BlockHash[:8]...)
 	b = binary.BigEndian.AppendUint64(b, r.More.Logs)
 	b = binary.BigEndian.AppendUint64(b, r.More.CumulativeGas)
-	if r.More.Contract != (txn.Address{}) {
+	charged := !r.More.L1Fee.IsZero()
+	if r.More.Contract != (txn.Address{}) || charged {
 		b = append(b, r.More.Contract[:]...)
+	}
+	if charged {
+		fee := r.More.L1Fee.Bytes32()
+		b = append(b, fee[:]...)
 	}
 	return b
 }

@@ -206,8 +206,8 @@ func (s *Store) choose(ctx context.Context, group []*createJob) ([]*createJob, e
 	if len(pending) == 0 {
 		return group, nil
 	}
-	for _, age := range []time.Duration{memberAge, 0} { // first from memory, then after a read
-		if err := s.readPools(ctx, s.pools.stale(pending, now, age), now); err != nil {
+	for _, fresh := range []bool{false, true} { // first from memory, then after a read
+		if err := s.readPools(ctx, s.pools.stale(pending, now, fresh), now); err != nil {
 			return group, err
 		}
 		var err error
@@ -232,7 +232,7 @@ func (s *Store) PoolAccount(ctx context.Context, pool PoolRef,
 	verb := fmt.Sprintf("choose an account of pool %q", pool.Name)
 	now := s.clock.Now()
 	job := &createJob{intent: Intent{Pool: pool, StickyKey: stickyKey}}
-	if err := s.readPools(ctx, s.pools.stale([]*createJob{job}, now, memberAge), now); err != nil {
+	if err := s.readPools(ctx, s.pools.stale([]*createJob{job}, now, false), now); err != nil {
 		return 0, s.failed(ctx, verb, err)
 	}
 	if id := s.pools.next(job); id != 0 {
@@ -260,7 +260,7 @@ func (s *Store) readPools(ctx context.Context, ids []int32, now time.Time) error
 		return err
 	}
 	for _, id := range ids {
-		s.pools.learn(PoolID(id), of[PoolID(id)], now)
+		s.pools.learn(PoolID(id), of[PoolID(id)], now, s.clock.Now())
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/holiman/uint256"
@@ -275,4 +276,76 @@ func TestCreateTx_PoolUsageLost_CountedAgain(t *testing.T) {
 		}
 		k.exec("DELETE FROM caller_usage")
 	}
+}
+
+// TestCreateTx_PoolOfTwenty_ThreeNodes: 1,000 requests, each on two of three nodes; midway one
+// account is protected and one lacks funds.
+func TestCreateTx_PoolOfTwenty_ThreeNodes(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	stores := []*Store{k.open("a"), k.open("b"), k.open("c")}
+	p, ids := k.pool(stores[0], "pay", 20)
+	protected, l := k.owned(stores[0], "pay-x")
+	k.must(stores[0].SetPoolMember(k.ctx, p, protected, MemberActive, Ask{}))
+	k.must(stores[0].SetPoolMember(k.ctx, p, ids[0], MemberRemoved, Ask{}))
+	unfunded, ids := ids[1], ids[2:]
+	half := func(from int) {
+		var intents []Intent
+		for i := range 500 {
+			one := pooled(p, fmt.Sprint("r", from+i))
+			intents = append(intents, one, one)
+		}
+		var created [3][]Intent
+		for i, intent := range intents { // both copies of a request go to different nodes
+			created[i%3] = append(created[i%3], intent)
+		}
+		var all sync.WaitGroup
+		for n, s := range stores {
+			all.Go(func() {
+				for batch := range slices.Chunk(created[n], 25) {
+					for _, r := range s.CreateTxs(k.ctx, batch) {
+						if r.Err != nil {
+							t.Error(r.Err)
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	half(0)
+	k.done(stores[0], l, txn.Change{Protect: &txn.Protection{Reason: txn.ReasonChainBehind,
+		Evidence: "a test"}})
+	k.exec(`UPDATE managed_tx SET sub_state = 'UNFUNDED', reason = 'INSUFFICIENT_FUNDS'
+		WHERE submitter_id = $1`, unfunded)
+	before := value[int](k, "SELECT count(*) FROM managed_tx WHERE submitter_id = $1", protected)
+	for _, s := range stores {
+		s.pools.expire(p.ID) // as after 100 ms
+	}
+	half(500)
+	if n := value[int](k, "SELECT count(*) FROM managed_tx"); n != 1000 {
+		t.Fatalf("%d transactions", n)
+	}
+	if n := value[int](k, "SELECT count(DISTINCT request_id) FROM managed_tx"); n != 1000 {
+		t.Fatalf("%d requests", n)
+	}
+	used := func(id txn.SubmitterID) int {
+		return value[int](k, "SELECT count(*) FROM managed_tx WHERE submitter_id = $1", id)
+	}
+	if used(protected) != before {
+		t.Errorf("the protected account got %d more", used(protected)-before)
+	}
+	total, most := 0, 0
+	least := 1000
+	for _, id := range ids {
+		n := used(id)
+		total += n
+		least, most = min(least, n), max(most, n)
+	}
+	mean := float64(total) / float64(len(ids))
+	if float64(most) > 1.2*mean || float64(least) < 0.8*mean {
+		t.Errorf("the accounts got %d to %d transactions, %.1f on average", least, most, mean)
+	}
+	t.Logf("%d to %d transactions, %.1f on average; protected %d, unfunded %d", least, most, mean,
+		used(protected), used(unfunded))
 }

@@ -12,9 +12,9 @@ import (
 
 // pools is the view of a node on its pools. It is a hint: the statement that accepts a transaction
 // checks that the account is an active member and accepts transactions. A node reads the members of
-// a pool at most once per memberAge, and adds the transactions that it has accepted since, so that
-// a create usually costs no read. Queues are counted up to countedLoad only; members with longer
-// ones take turns.
+// a pool at most once per memberAge, in a twentieth of the time, and adds the transactions that it
+// has accepted since, so that a create usually costs no read. Queues are counted up to countedLoad
+// only; members with longer ones take turns.
 type pools struct {
 	mu   sync.Mutex
 	refs map[string]PoolRef
@@ -23,13 +23,14 @@ type pools struct {
 
 const (
 	memberAge   = 100 * time.Millisecond
-	countedLoad = 32
+	countedLoad = 100
 	maxPools    = 1 << 12 // remembered; all are forgotten then
 )
 
 // poolView is a node's view of the active members of a pool.
 type poolView struct {
-	at         time.Time // zero: to be read
+	at         time.Time     // zero: to be read
+	age        time.Duration // after which it is read again
 	candidates []*candidate
 	members    int // active, whether or not they accept transactions
 	turn       int64
@@ -89,8 +90,8 @@ func (p *pools) count(id PoolID) (members, accepting int) {
 	return v.members, len(v.candidates)
 }
 
-// stale returns the pools of jobs whose members were not read for so long.
-func (p *pools) stale(jobs []*createJob, now time.Time, age time.Duration) (ids []int32) {
+// stale returns the pools of jobs whose members are to be read; fresh: all.
+func (p *pools) stale(jobs []*createJob, now time.Time, fresh bool) (ids []int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := map[PoolID]bool{}
@@ -100,14 +101,14 @@ func (p *pools) stale(jobs []*createJob, now time.Time, age time.Duration) (ids 
 			continue
 		}
 		seen[id] = true
-		if v := p.view(id); v.at.IsZero() || now.Sub(v.at) >= age {
+		if v := p.view(id); v.at.IsZero() || fresh || now.Sub(v.at) >= v.age {
 			ids = append(ids, int32(id))
 		}
 	}
 	return ids
 }
 
-func (p *pools) learn(id PoolID, members []PoolMember, now time.Time) {
+func (p *pools) learn(id PoolID, members []PoolMember, began, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v := p.view(id)
@@ -115,7 +116,7 @@ func (p *pools) learn(id PoolID, members []PoolMember, now time.Time) {
 	for _, c := range v.candidates {
 		turns[c.id] = c.turn
 	}
-	v.at = now
+	v.at, v.age = now, max(memberAge, restShare*now.Sub(began))
 	v.members, v.candidates = 0, nil
 	for _, m := range members {
 		if m.Status == MemberActive {
@@ -142,6 +143,7 @@ func (p *pools) choose(jobs []*createJob) (none []*createJob, err error) {
 			continue
 		}
 		best.load++
+		job.account = best
 		v.turn++
 		best.turn = v.turn
 		job.intent.Submitter = best.id
@@ -150,6 +152,18 @@ func (p *pools) choose(jobs []*createJob) (none []*createJob, err error) {
 		}
 	}
 	return none, nil
+}
+
+// settle corrects the loads by the jobs that were not queued.
+func (p *pools) settle(jobs []*createJob) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, job := range jobs {
+		if job.account != nil && !job.created {
+			job.account.load--
+		}
+		job.account = nil
+	}
 }
 
 // next returns the account that a job would get; 0: none.

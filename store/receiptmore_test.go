@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/holiman/uint256"
+
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -32,7 +34,7 @@ func TestReceiptMore_AllReads(t *testing.T) {
 	broadcast := *info.LastSubmit
 	in := included(tx, 100)
 	want := txn.ReceiptMore{Known: true, Logs: 7, CumulativeGas: 1 << 40,
-		Contract: txn.Address{0xc0}}
+		Contract: txn.Address{0xc0}, L1Fee: *uint256.NewInt(12345)}
 	in.Next.Receipt.More = want
 	k.done(s, lease, txn.Change{Writes: []txn.Write{in}})
 	info, err = s.Tx(k.ctx, tx.ID)

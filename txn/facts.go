@@ -33,6 +33,7 @@ type ReceiptMore struct {
 	Logs          uint64
 	CumulativeGas uint64
 	Contract      Address // created by it; zero: none
+	L1Fee         Wei     // charged by a rollup beside gas; zero: none, or not in the receipt
 }
 
 // ReceiptResult is the result of one receipt look-up. "Not found" is evidence; a failed look-up is

@@ -50,6 +50,8 @@ func (p *program) audiences() []audience {
 				p.statusCommand(),
 				p.submitterCommand(),
 				p.poolCommand(),
+				p.balancesCommand(),
+				p.costsCommand(),
 				p.sinkCommand(),
 				p.auditCommand(),
 				p.archiveCommand(),

@@ -146,6 +146,7 @@ var requirements = map[string]role{
 	pb.StatusService_ListNodes_FullMethodName:            operator,
 	pb.StatusService_ListChains_FullMethodName:           operator,
 	pb.StatusService_ListBalances_FullMethodName:         operator,
+	pb.StatusService_ListCosts_FullMethodName:            operator,
 	pb.SubmitterService_UpdateSubmitter_FullMethodName:   operator,
 	pb.SubmitterService_PauseSubmitter_FullMethodName:    operator,
 	pb.SubmitterService_ResumeSubmitter_FullMethodName:   operator,

@@ -33,7 +33,7 @@ func Requests() []proto.Message {
 		&pb.ResumeSubmitterRequest{}, &pb.ProtectSubmitterRequest{}, &pb.ExitProtectRequest{},
 		&pb.ResolveStuckRequest{}, &pb.ListCommandsRequest{},
 		&pb.GetStatusRequest{}, &pb.ListNodesRequest{}, &pb.ListChainsRequest{},
-		&pb.ListBalancesRequest{}, &pb.SimulateTxRequest{},
+		&pb.ListBalancesRequest{}, &pb.ListCostsRequest{}, &pb.SimulateTxRequest{},
 		&pb.ListSinksRequest{}, &pb.ListUndeliveredRequest{}, &pb.PauseSinkRequest{},
 		&pb.ResumeSinkRequest{}, &pb.RetryUndeliveredRequest{}, &pb.SkipUndeliveredRequest{},
 		&pb.ReplaySinkRequest{},

@@ -58,6 +58,7 @@ func IsRead(full string) bool {
 		pb.StatusService_ListNodes_FullMethodName,
 		pb.StatusService_ListChains_FullMethodName,
 		pb.StatusService_ListBalances_FullMethodName,
+		pb.StatusService_ListCosts_FullMethodName,
 		pb.PoolService_ListPools_FullMethodName,
 		pb.PoolService_GetPool_FullMethodName,
 		pb.SinkService_ListSinks_FullMethodName,

@@ -25,6 +25,66 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// CostGroup is the key by which costs are added up.
+type CostGroup int32
+
+const (
+	CostGroup_COST_GROUP_UNSPECIFIED CostGroup = 0
+	// The name of the submitter.
+	CostGroup_COST_GROUP_ACCOUNT CostGroup = 1
+	// The configured name of the caller that created the transaction; empty if it has none.
+	CostGroup_COST_GROUP_CALLER CostGroup = 2
+	// The value of the label label_key; empty for transactions without it, and for archived ones.
+	CostGroup_COST_GROUP_LABEL CostGroup = 3
+	// The day of the final state, UTC, as 2026-01-31.
+	CostGroup_COST_GROUP_DAY CostGroup = 4
+)
+
+// Enum value maps for CostGroup.
+var (
+	CostGroup_name = map[int32]string{
+		0: "COST_GROUP_UNSPECIFIED",
+		1: "COST_GROUP_ACCOUNT",
+		2: "COST_GROUP_CALLER",
+		3: "COST_GROUP_LABEL",
+		4: "COST_GROUP_DAY",
+	}
+	CostGroup_value = map[string]int32{
+		"COST_GROUP_UNSPECIFIED": 0,
+		"COST_GROUP_ACCOUNT":     1,
+		"COST_GROUP_CALLER":      2,
+		"COST_GROUP_LABEL":       3,
+		"COST_GROUP_DAY":         4,
+	}
+)
+
+func (x CostGroup) Enum() *CostGroup {
+	p := new(CostGroup)
+	*p = x
+	return p
+}
+
+func (x CostGroup) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CostGroup) Descriptor() protoreflect.EnumDescriptor {
+	return file_fencepost_v1_status_proto_enumTypes[0].Descriptor()
+}
+
+func (CostGroup) Type() protoreflect.EnumType {
+	return &file_fencepost_v1_status_proto_enumTypes[0]
+}
+
+func (x CostGroup) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CostGroup.Descriptor instead.
+func (CostGroup) EnumDescriptor() ([]byte, []int) {
+	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{0}
+}
+
 type GetStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -858,7 +918,16 @@ type Balance struct {
 	Balance string `protobuf:"bytes,2,opt,name=balance,proto3" json:"balance,omitempty"`
 	// Why it could not be read: CHAIN_UNAVAILABLE, or CHAIN_NOT_CONFIGURED if the node does not serve
 	// the chain.
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The most that the transactions of the account may still take, in wei, decimal: in flight and in
+	// no block, at the fee caps of their newest attempts; and the value of the first 200 queued ones,
+	// with the usual gas of recent transactions.
+	Committed string `protobuf:"bytes,20,opt,name=committed,proto3" json:"committed,omitempty"`
+	// Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
+	// wei, decimal; empty if there is none.
+	SpentPerDay string `protobuf:"bytes,21,opt,name=spent_per_day,json=spentPerDay,proto3" json:"spent_per_day,omitempty"`
+	// How long the balance beyond committed lasts at this rate; unset if unknown.
+	Runway        *durationpb.Duration `protobuf:"bytes,22,opt,name=runway,proto3" json:"runway,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -910,6 +979,260 @@ func (x *Balance) GetBalance() string {
 func (x *Balance) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *Balance) GetCommitted() string {
+	if x != nil {
+		return x.Committed
+	}
+	return ""
+}
+
+func (x *Balance) GetSpentPerDay() string {
+	if x != nil {
+		return x.SpentPerDay
+	}
+	return ""
+}
+
+func (x *Balance) GetRunway() *durationpb.Duration {
+	if x != nil {
+		return x.Runway
+	}
+	return nil
+}
+
+type ListCostsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	By    CostGroup              `protobuf:"varint,1,opt,name=by,proto3,enum=fencepost.v1.CostGroup" json:"by,omitempty"`
+	// For COST_GROUP_LABEL: the key of the label.
+	LabelKey string `protobuf:"bytes,2,opt,name=label_key,json=labelKey,proto3" json:"label_key,omitempty"`
+	// Only transactions that became final at or after this time.
+	From *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
+	// Only transactions that became final before this time; unset: now.
+	Before        *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=before,proto3" json:"before,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCostsRequest) Reset() {
+	*x = ListCostsRequest{}
+	mi := &file_fencepost_v1_status_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCostsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCostsRequest) ProtoMessage() {}
+
+func (x *ListCostsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_status_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCostsRequest.ProtoReflect.Descriptor instead.
+func (*ListCostsRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListCostsRequest) GetBy() CostGroup {
+	if x != nil {
+		return x.By
+	}
+	return CostGroup_COST_GROUP_UNSPECIFIED
+}
+
+func (x *ListCostsRequest) GetLabelKey() string {
+	if x != nil {
+		return x.LabelKey
+	}
+	return ""
+}
+
+func (x *ListCostsRequest) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *ListCostsRequest) GetBefore() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+type ListCostsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By chain and key, at most 10000; see more.
+	Costs []*Cost `protobuf:"bytes,1,rep,name=costs,proto3" json:"costs,omitempty"`
+	// There are more groups: choose a shorter time.
+	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCostsResponse) Reset() {
+	*x = ListCostsResponse{}
+	mi := &file_fencepost_v1_status_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCostsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCostsResponse) ProtoMessage() {}
+
+func (x *ListCostsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_status_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCostsResponse.ProtoReflect.Descriptor instead.
+func (*ListCostsResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListCostsResponse) GetCosts() []*Cost {
+	if x != nil {
+		return x.Costs
+	}
+	return nil
+}
+
+func (x *ListCostsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// Cost is the cost of the transactions of one group on one chain.
+type Cost struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	ChainId uint64                 `protobuf:"varint,1,opt,name=chain_id,json=chainId,proto3" json:"chain_id,omitempty"`
+	// The account, caller, value of the label, or day.
+	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// Transactions with a receipt.
+	Transactions int64 `protobuf:"varint,3,opt,name=transactions,proto3" json:"transactions,omitempty"`
+	// Of these, reverted ones.
+	Reverted int64 `protobuf:"varint,4,opt,name=reverted,proto3" json:"reverted,omitempty"`
+	// Gas used, decimal.
+	GasUsed string `protobuf:"bytes,5,opt,name=gas_used,json=gasUsed,proto3" json:"gas_used,omitempty"`
+	// Paid for gas, in wei, decimal.
+	GasPaid string `protobuf:"bytes,6,opt,name=gas_paid,json=gasPaid,proto3" json:"gas_paid,omitempty"`
+	// Charged by a rollup beside gas, in wei, decimal, as far as receipts report it (l1Fee).
+	L1Fee string `protobuf:"bytes,7,opt,name=l1_fee,json=l1Fee,proto3" json:"l1_fee,omitempty"`
+	// gas_paid and l1_fee together.
+	Total         string `protobuf:"bytes,8,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cost) Reset() {
+	*x = Cost{}
+	mi := &file_fencepost_v1_status_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cost) ProtoMessage() {}
+
+func (x *Cost) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_status_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cost.ProtoReflect.Descriptor instead.
+func (*Cost) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Cost) GetChainId() uint64 {
+	if x != nil {
+		return x.ChainId
+	}
+	return 0
+}
+
+func (x *Cost) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Cost) GetTransactions() int64 {
+	if x != nil {
+		return x.Transactions
+	}
+	return 0
+}
+
+func (x *Cost) GetReverted() int64 {
+	if x != nil {
+		return x.Reverted
+	}
+	return 0
+}
+
+func (x *Cost) GetGasUsed() string {
+	if x != nil {
+		return x.GasUsed
+	}
+	return ""
+}
+
+func (x *Cost) GetGasPaid() string {
+	if x != nil {
+		return x.GasPaid
+	}
+	return ""
+}
+
+func (x *Cost) GetL1Fee() string {
+	if x != nil {
+		return x.L1Fee
+	}
+	return ""
+}
+
+func (x *Cost) GetTotal() string {
+	if x != nil {
+		return x.Total
 	}
 	return ""
 }
@@ -980,17 +1303,45 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"submitters\x18\x01 \x03(\tB\x13\xbaH\x10\x92\x01\r\b\x01\x10d\"\ar\x05\x10\x01\x18\x80\x01R\n" +
 	"submitters\"I\n" +
 	"\x14ListBalancesResponse\x121\n" +
-	"\bbalances\x18\x01 \x03(\v2\x15.fencepost.v1.BalanceR\bbalances\"Y\n" +
+	"\bbalances\x18\x01 \x03(\v2\x15.fencepost.v1.BalanceR\bbalances\"\xce\x01\n" +
 	"\aBalance\x12\x1c\n" +
 	"\tsubmitter\x18\x01 \x01(\tR\tsubmitter\x12\x18\n" +
 	"\abalance\x18\x02 \x01(\tR\abalance\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason2\xb4\x03\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x1c\n" +
+	"\tcommitted\x18\x14 \x01(\tR\tcommitted\x12\"\n" +
+	"\rspent_per_day\x18\x15 \x01(\tR\vspentPerDay\x121\n" +
+	"\x06runway\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\x06runway\"\xd9\x01\n" +
+	"\x10ListCostsRequest\x123\n" +
+	"\x02by\x18\x01 \x01(\x0e2\x17.fencepost.v1.CostGroupB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x02by\x12$\n" +
+	"\tlabel_key\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18?R\blabelKey\x126\n" +
+	"\x04from\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x04from\x122\n" +
+	"\x06before\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06before\"Q\n" +
+	"\x11ListCostsResponse\x12(\n" +
+	"\x05costs\x18\x01 \x03(\v2\x12.fencepost.v1.CostR\x05costs\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"\xe2\x01\n" +
+	"\x04Cost\x12\x1d\n" +
+	"\bchain_id\x18\x01 \x01(\x04B\x020\x01R\achainId\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12&\n" +
+	"\ftransactions\x18\x03 \x01(\x03B\x020\x01R\ftransactions\x12\x1e\n" +
+	"\breverted\x18\x04 \x01(\x03B\x020\x01R\breverted\x12\x19\n" +
+	"\bgas_used\x18\x05 \x01(\tR\agasUsed\x12\x19\n" +
+	"\bgas_paid\x18\x06 \x01(\tR\agasPaid\x12\x15\n" +
+	"\x06l1_fee\x18\a \x01(\tR\x05l1Fee\x12\x14\n" +
+	"\x05total\x18\b \x01(\tR\x05total*\x80\x01\n" +
+	"\tCostGroup\x12\x1a\n" +
+	"\x16COST_GROUP_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12COST_GROUP_ACCOUNT\x10\x01\x12\x15\n" +
+	"\x11COST_GROUP_CALLER\x10\x02\x12\x14\n" +
+	"\x10COST_GROUP_LABEL\x10\x03\x12\x12\n" +
+	"\x0eCOST_GROUP_DAY\x10\x042\x99\x04\n" +
 	"\rStatusService\x12d\n" +
 	"\tGetStatus\x12\x1e.fencepost.v1.GetStatusRequest\x1a\x1f.fencepost.v1.GetStatusResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/api/v1/status\x12c\n" +
 	"\tListNodes\x12\x1e.fencepost.v1.ListNodesRequest\x1a\x1f.fencepost.v1.ListNodesResponse\"\x15\x82\xd3\xe4\x93\x02\x0f\x12\r/api/v1/nodes\x12g\n" +
 	"\n" +
 	"ListChains\x12\x1f.fencepost.v1.ListChainsRequest\x1a .fencepost.v1.ListChainsResponse\"\x16\x82\xd3\xe4\x93\x02\x10\x12\x0e/api/v1/chains\x12o\n" +
-	"\fListBalances\x12!.fencepost.v1.ListBalancesRequest\x1a\".fencepost.v1.ListBalancesResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/api/v1/balancesBf\n" +
+	"\fListBalances\x12!.fencepost.v1.ListBalancesRequest\x1a\".fencepost.v1.ListBalancesResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/api/v1/balances\x12c\n" +
+	"\tListCosts\x12\x1e.fencepost.v1.ListCostsRequest\x1a\x1f.fencepost.v1.ListCostsResponse\"\x15\x82\xd3\xe4\x93\x02\x0f\x12\r/api/v1/costsBf\n" +
 	"\x10dev.fencepost.v1B\x10StatusOuterClassP\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (
@@ -1005,50 +1356,62 @@ func file_fencepost_v1_status_proto_rawDescGZIP() []byte {
 	return file_fencepost_v1_status_proto_rawDescData
 }
 
-var file_fencepost_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_fencepost_v1_status_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_fencepost_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_fencepost_v1_status_proto_goTypes = []any{
-	(*GetStatusRequest)(nil),      // 0: fencepost.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 1: fencepost.v1.GetStatusResponse
-	(*CallerRights)(nil),          // 2: fencepost.v1.CallerRights
-	(*LedgerTotals)(nil),          // 3: fencepost.v1.LedgerTotals
-	(*ListNodesRequest)(nil),      // 4: fencepost.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 5: fencepost.v1.ListNodesResponse
-	(*Node)(nil),                  // 6: fencepost.v1.Node
-	(*ListChainsRequest)(nil),     // 7: fencepost.v1.ListChainsRequest
-	(*ListChainsResponse)(nil),    // 8: fencepost.v1.ListChainsResponse
-	(*Chain)(nil),                 // 9: fencepost.v1.Chain
-	(*ChainEndpoint)(nil),         // 10: fencepost.v1.ChainEndpoint
-	(*ListBalancesRequest)(nil),   // 11: fencepost.v1.ListBalancesRequest
-	(*ListBalancesResponse)(nil),  // 12: fencepost.v1.ListBalancesResponse
-	(*Balance)(nil),               // 13: fencepost.v1.Balance
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
+	(CostGroup)(0),                // 0: fencepost.v1.CostGroup
+	(*GetStatusRequest)(nil),      // 1: fencepost.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),     // 2: fencepost.v1.GetStatusResponse
+	(*CallerRights)(nil),          // 3: fencepost.v1.CallerRights
+	(*LedgerTotals)(nil),          // 4: fencepost.v1.LedgerTotals
+	(*ListNodesRequest)(nil),      // 5: fencepost.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),     // 6: fencepost.v1.ListNodesResponse
+	(*Node)(nil),                  // 7: fencepost.v1.Node
+	(*ListChainsRequest)(nil),     // 8: fencepost.v1.ListChainsRequest
+	(*ListChainsResponse)(nil),    // 9: fencepost.v1.ListChainsResponse
+	(*Chain)(nil),                 // 10: fencepost.v1.Chain
+	(*ChainEndpoint)(nil),         // 11: fencepost.v1.ChainEndpoint
+	(*ListBalancesRequest)(nil),   // 12: fencepost.v1.ListBalancesRequest
+	(*ListBalancesResponse)(nil),  // 13: fencepost.v1.ListBalancesResponse
+	(*Balance)(nil),               // 14: fencepost.v1.Balance
+	(*ListCostsRequest)(nil),      // 15: fencepost.v1.ListCostsRequest
+	(*ListCostsResponse)(nil),     // 16: fencepost.v1.ListCostsResponse
+	(*Cost)(nil),                  // 17: fencepost.v1.Cost
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
 }
 var file_fencepost_v1_status_proto_depIdxs = []int32{
-	2,  // 0: fencepost.v1.GetStatusResponse.caller:type_name -> fencepost.v1.CallerRights
-	3,  // 1: fencepost.v1.GetStatusResponse.totals:type_name -> fencepost.v1.LedgerTotals
-	14, // 2: fencepost.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
-	14, // 3: fencepost.v1.LedgerTotals.oldest_queue_time:type_name -> google.protobuf.Timestamp
-	6,  // 4: fencepost.v1.ListNodesResponse.nodes:type_name -> fencepost.v1.Node
-	14, // 5: fencepost.v1.Node.start_time:type_name -> google.protobuf.Timestamp
-	14, // 6: fencepost.v1.Node.expire_time:type_name -> google.protobuf.Timestamp
-	9,  // 7: fencepost.v1.ListChainsResponse.chains:type_name -> fencepost.v1.Chain
-	10, // 8: fencepost.v1.Chain.endpoints:type_name -> fencepost.v1.ChainEndpoint
-	15, // 9: fencepost.v1.ChainEndpoint.retry_delay:type_name -> google.protobuf.Duration
-	13, // 10: fencepost.v1.ListBalancesResponse.balances:type_name -> fencepost.v1.Balance
-	0,  // 11: fencepost.v1.StatusService.GetStatus:input_type -> fencepost.v1.GetStatusRequest
-	4,  // 12: fencepost.v1.StatusService.ListNodes:input_type -> fencepost.v1.ListNodesRequest
-	7,  // 13: fencepost.v1.StatusService.ListChains:input_type -> fencepost.v1.ListChainsRequest
-	11, // 14: fencepost.v1.StatusService.ListBalances:input_type -> fencepost.v1.ListBalancesRequest
-	1,  // 15: fencepost.v1.StatusService.GetStatus:output_type -> fencepost.v1.GetStatusResponse
-	5,  // 16: fencepost.v1.StatusService.ListNodes:output_type -> fencepost.v1.ListNodesResponse
-	8,  // 17: fencepost.v1.StatusService.ListChains:output_type -> fencepost.v1.ListChainsResponse
-	12, // 18: fencepost.v1.StatusService.ListBalances:output_type -> fencepost.v1.ListBalancesResponse
-	15, // [15:19] is the sub-list for method output_type
-	11, // [11:15] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	3,  // 0: fencepost.v1.GetStatusResponse.caller:type_name -> fencepost.v1.CallerRights
+	4,  // 1: fencepost.v1.GetStatusResponse.totals:type_name -> fencepost.v1.LedgerTotals
+	18, // 2: fencepost.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	18, // 3: fencepost.v1.LedgerTotals.oldest_queue_time:type_name -> google.protobuf.Timestamp
+	7,  // 4: fencepost.v1.ListNodesResponse.nodes:type_name -> fencepost.v1.Node
+	18, // 5: fencepost.v1.Node.start_time:type_name -> google.protobuf.Timestamp
+	18, // 6: fencepost.v1.Node.expire_time:type_name -> google.protobuf.Timestamp
+	10, // 7: fencepost.v1.ListChainsResponse.chains:type_name -> fencepost.v1.Chain
+	11, // 8: fencepost.v1.Chain.endpoints:type_name -> fencepost.v1.ChainEndpoint
+	19, // 9: fencepost.v1.ChainEndpoint.retry_delay:type_name -> google.protobuf.Duration
+	14, // 10: fencepost.v1.ListBalancesResponse.balances:type_name -> fencepost.v1.Balance
+	19, // 11: fencepost.v1.Balance.runway:type_name -> google.protobuf.Duration
+	0,  // 12: fencepost.v1.ListCostsRequest.by:type_name -> fencepost.v1.CostGroup
+	18, // 13: fencepost.v1.ListCostsRequest.from:type_name -> google.protobuf.Timestamp
+	18, // 14: fencepost.v1.ListCostsRequest.before:type_name -> google.protobuf.Timestamp
+	17, // 15: fencepost.v1.ListCostsResponse.costs:type_name -> fencepost.v1.Cost
+	1,  // 16: fencepost.v1.StatusService.GetStatus:input_type -> fencepost.v1.GetStatusRequest
+	5,  // 17: fencepost.v1.StatusService.ListNodes:input_type -> fencepost.v1.ListNodesRequest
+	8,  // 18: fencepost.v1.StatusService.ListChains:input_type -> fencepost.v1.ListChainsRequest
+	12, // 19: fencepost.v1.StatusService.ListBalances:input_type -> fencepost.v1.ListBalancesRequest
+	15, // 20: fencepost.v1.StatusService.ListCosts:input_type -> fencepost.v1.ListCostsRequest
+	2,  // 21: fencepost.v1.StatusService.GetStatus:output_type -> fencepost.v1.GetStatusResponse
+	6,  // 22: fencepost.v1.StatusService.ListNodes:output_type -> fencepost.v1.ListNodesResponse
+	9,  // 23: fencepost.v1.StatusService.ListChains:output_type -> fencepost.v1.ListChainsResponse
+	13, // 24: fencepost.v1.StatusService.ListBalances:output_type -> fencepost.v1.ListBalancesResponse
+	16, // 25: fencepost.v1.StatusService.ListCosts:output_type -> fencepost.v1.ListCostsResponse
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_status_proto_init() }
@@ -1061,13 +1424,14 @@ func file_fencepost_v1_status_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_status_proto_rawDesc), len(file_fencepost_v1_status_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   14,
+			NumEnums:      1,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_fencepost_v1_status_proto_goTypes,
 		DependencyIndexes: file_fencepost_v1_status_proto_depIdxs,
+		EnumInfos:         file_fencepost_v1_status_proto_enumTypes,
 		MessageInfos:      file_fencepost_v1_status_proto_msgTypes,
 	}.Build()
 	File_fencepost_v1_status_proto = out.File

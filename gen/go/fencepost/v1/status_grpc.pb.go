@@ -23,6 +23,7 @@ const (
 	StatusService_ListNodes_FullMethodName    = "/fencepost.v1.StatusService/ListNodes"
 	StatusService_ListChains_FullMethodName   = "/fencepost.v1.StatusService/ListChains"
 	StatusService_ListBalances_FullMethodName = "/fencepost.v1.StatusService/ListBalances"
+	StatusService_ListCosts_FullMethodName    = "/fencepost.v1.StatusService/ListCosts"
 )
 
 // StatusServiceClient is the client API for StatusService service.
@@ -41,8 +42,12 @@ type StatusServiceClient interface {
 	// endpoints are secrets; they have numbers instead.
 	ListChains(ctx context.Context, in *ListChainsRequest, opts ...grpc.CallOption) (*ListChainsResponse, error)
 	// ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
-	// the node that serves the call. It is for operators.
+	// the node that serves the call, and the funds that their transactions need. It is for operators.
 	ListBalances(ctx context.Context, in *ListBalancesRequest, opts ...grpc.CallOption) (*ListBalancesResponse, error)
+	// ListCosts adds up the gas paid by the final transactions of the caller's submitters, by chain
+	// and account, caller, label or day. A replacement or cancel transaction counts for the
+	// transaction whose nonce it used. It reads every transaction of the ledger. It is for operators.
+	ListCosts(ctx context.Context, in *ListCostsRequest, opts ...grpc.CallOption) (*ListCostsResponse, error)
 }
 
 type statusServiceClient struct {
@@ -93,6 +98,16 @@ func (c *statusServiceClient) ListBalances(ctx context.Context, in *ListBalances
 	return out, nil
 }
 
+func (c *statusServiceClient) ListCosts(ctx context.Context, in *ListCostsRequest, opts ...grpc.CallOption) (*ListCostsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListCostsResponse)
+	err := c.cc.Invoke(ctx, StatusService_ListCosts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // StatusServiceServer is the server API for StatusService service.
 // All implementations must embed UnimplementedStatusServiceServer
 // for forward compatibility.
@@ -109,8 +124,12 @@ type StatusServiceServer interface {
 	// endpoints are secrets; they have numbers instead.
 	ListChains(context.Context, *ListChainsRequest) (*ListChainsResponse, error)
 	// ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
-	// the node that serves the call. It is for operators.
+	// the node that serves the call, and the funds that their transactions need. It is for operators.
 	ListBalances(context.Context, *ListBalancesRequest) (*ListBalancesResponse, error)
+	// ListCosts adds up the gas paid by the final transactions of the caller's submitters, by chain
+	// and account, caller, label or day. A replacement or cancel transaction counts for the
+	// transaction whose nonce it used. It reads every transaction of the ledger. It is for operators.
+	ListCosts(context.Context, *ListCostsRequest) (*ListCostsResponse, error)
 	mustEmbedUnimplementedStatusServiceServer()
 }
 
@@ -132,6 +151,9 @@ func (UnimplementedStatusServiceServer) ListChains(context.Context, *ListChainsR
 }
 func (UnimplementedStatusServiceServer) ListBalances(context.Context, *ListBalancesRequest) (*ListBalancesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListBalances not implemented")
+}
+func (UnimplementedStatusServiceServer) ListCosts(context.Context, *ListCostsRequest) (*ListCostsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListCosts not implemented")
 }
 func (UnimplementedStatusServiceServer) mustEmbedUnimplementedStatusServiceServer() {}
 func (UnimplementedStatusServiceServer) testEmbeddedByValue()                       {}
@@ -226,6 +248,24 @@ func _StatusService_ListBalances_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _StatusService_ListCosts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListCostsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServiceServer).ListCosts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: StatusService_ListCosts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServiceServer).ListCosts(ctx, req.(*ListCostsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // StatusService_ServiceDesc is the grpc.ServiceDesc for StatusService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -248,6 +288,10 @@ var StatusService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListBalances",
 			Handler:    _StatusService_ListBalances_Handler,
+		},
+		{
+			MethodName: "ListCosts",
+			Handler:    _StatusService_ListCosts_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -618,8 +618,10 @@ type Receipt struct {
 	CumulativeGasUsed *uint64 `protobuf:"varint,9,opt,name=cumulative_gas_used,json=cumulativeGasUsed,proto3,oneof" json:"cumulative_gas_used,omitempty"`
 	// Address of the contract that the transaction created; empty if none.
 	ContractAddress string `protobuf:"bytes,10,opt,name=contract_address,json=contractAddress,proto3" json:"contract_address,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Charged by a rollup beside gas (l1Fee), in wei, decimal; empty if the receipt has none.
+	L1Fee         string `protobuf:"bytes,20,opt,name=l1_fee,json=l1Fee,proto3" json:"l1_fee,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Receipt) Reset() {
@@ -718,6 +720,13 @@ func (x *Receipt) GetCumulativeGasUsed() uint64 {
 func (x *Receipt) GetContractAddress() string {
 	if x != nil {
 		return x.ContractAddress
+	}
+	return ""
+}
+
+func (x *Receipt) GetL1Fee() string {
+	if x != nil {
+		return x.L1Fee
 	}
 	return ""
 }
@@ -3100,7 +3109,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tB\xa3\x01\xbaH\x9c\x01\xba\x01\x98\x01\n" +
 	"\rpayload.value\x12Qmust be a whole number of wei in decimal digits; one ether is 1000000000000000000\x1a4this == '' || this.matches('^(0|[1-9][0-9]{0,77})$')\x80\x01\x01R\x05value\x12\x17\n" +
 	"\x04data\x18\x03 \x01(\fB\x03\x80\x01\x01R\x04data\x12\x1f\n" +
-	"\tgas_limit\x18\x04 \x01(\x04B\x020\x01R\bgasLimitJ\x04\b\x0e\x10\x0fJ\x04\b\x0f\x10\x10R\x04fromR\x05nonce\"\x91\x03\n" +
+	"\tgas_limit\x18\x04 \x01(\x04B\x020\x01R\bgasLimitJ\x04\b\x0e\x10\x0fJ\x04\b\x0f\x10\x10R\x04fromR\x05nonce\"\xa8\x03\n" +
 	"\aReceipt\x12\x17\n" +
 	"\atx_hash\x18\x01 \x01(\tR\x06txHash\x12%\n" +
 	"\fblock_number\x18\x02 \x01(\x04B\x020\x01R\vblockNumber\x12\x1d\n" +
@@ -3113,7 +3122,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\tlog_count\x18\b \x01(\rH\x00R\blogCount\x88\x01\x01\x127\n" +
 	"\x13cumulative_gas_used\x18\t \x01(\x04B\x020\x01H\x01R\x11cumulativeGasUsed\x88\x01\x01\x12)\n" +
 	"\x10contract_address\x18\n" +
-	" \x01(\tR\x0fcontractAddressB\f\n" +
+	" \x01(\tR\x0fcontractAddress\x12\x15\n" +
+	"\x06l1_fee\x18\x14 \x01(\tR\x05l1FeeB\f\n" +
 	"\n" +
 	"_log_countB\x16\n" +
 	"\x14_cumulative_gas_used\"\xde\x01\n" +

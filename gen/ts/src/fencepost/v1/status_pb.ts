@@ -2,8 +2,8 @@
 // @generated from file fencepost/v1/status.proto (package fencepost.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fencepost/v1/status.proto.
  */
 export const file_fencepost_v1_status: GenFile = /*@__PURE__*/
-  fileDesc("ChlmZW5jZXBvc3QvdjEvc3RhdHVzLnByb3RvEgxmZW5jZXBvc3QudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCK3AQoRR2V0U3RhdHVzUmVzcG9uc2USKgoGY2FsbGVyGAEgASgLMhouZmVuY2Vwb3N0LnYxLkNhbGxlclJpZ2h0cxIPCgdub2RlX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSKgoGdG90YWxzGAQgASgLMhouZmVuY2Vwb3N0LnYxLkxlZGdlclRvdGFscxIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJGCgxDYWxsZXJSaWdodHMSDAoEbmFtZRgBIAEoCRIQCghvcGVyYXRvchgCIAEoCBIWCg5hbGxfc3VibWl0dGVycxgDIAEoCCKLAgoMTGVkZ2VyVG90YWxzEhYKCnN1Ym1pdHRlcnMYASABKANCAjABEhEKBW93bmVkGAIgASgDQgIwARIVCglwcm90ZWN0ZWQYAyABKANCAjABEhIKBnBhdXNlZBgEIAEoA0ICMAESFAoIdW5mdW5kZWQYBSABKANCAjABEhIKBnF1ZXVlZBgGIAEoA0ICMAESFQoJaW5fZmxpZ2h0GAcgASgDQgIwARIRCgVzdHVjaxgIIAEoA0ICMAESNQoRb2xkZXN0X3F1ZXVlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKEnF1ZXVlZF9pc19hdF9sZWFzdBgKIAEoCCISChBMaXN0Tm9kZXNSZXF1ZXN0IjYKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuZmVuY2Vwb3N0LnYxLk5vZGUitgEKBE5vZGUSDwoHbm9kZV9pZBgBIAEoCRIVCgljaGFpbl9pZHMYAiADKARCAjABEhEKCWFjY2VwdGluZxgDIAEoCBIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoGbGVhc2VzGAYgASgDQgIwASITChFMaXN0Q2hhaW5zUmVxdWVzdCJKChJMaXN0Q2hhaW5zUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIjCgZjaGFpbnMYAiADKAsyEy5mZW5jZXBvc3QudjEuQ2hhaW4iWwoFQ2hhaW4SDAoEbmFtZRgBIAEoCRIUCghjaGFpbl9pZBgCIAEoBEICMAESLgoJZW5kcG9pbnRzGAMgAygLMhsuZmVuY2Vwb3N0LnYxLkNoYWluRW5kcG9pbnQiwgEKDUNoYWluRW5kcG9pbnQSDAoEbmFtZRgBIAEoCRIPCgdoZWFsdGh5GAIgASgIEhUKDW91dGNvbWVfY2xhc3MYAyABKAkSDgoGcmVhc29uGAQgASgJEi4KC3JldHJ5X2RlbGF5GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKBGhlYWQYBiABKARCAjABEhMKC2JhdGNoX2xpbWl0GAcgASgFEhQKDGJhdGNoX3JlYXNvbhgIIAEoCSIpChNMaXN0QmFsYW5jZXNSZXF1ZXN0EhIKCnN1Ym1pdHRlcnMYASADKAkiPwoUTGlzdEJhbGFuY2VzUmVzcG9uc2USJwoIYmFsYW5jZXMYASADKAsyFS5mZW5jZXBvc3QudjEuQmFsYW5jZSI9CgdCYWxhbmNlEhEKCXN1Ym1pdHRlchgBIAEoCRIPCgdiYWxhbmNlGAIgASgJEg4KBnJlYXNvbhgDIAEoCTLTAgoNU3RhdHVzU2VydmljZRJMCglHZXRTdGF0dXMSHi5mZW5jZXBvc3QudjEuR2V0U3RhdHVzUmVxdWVzdBofLmZlbmNlcG9zdC52MS5HZXRTdGF0dXNSZXNwb25zZRJMCglMaXN0Tm9kZXMSHi5mZW5jZXBvc3QudjEuTGlzdE5vZGVzUmVxdWVzdBofLmZlbmNlcG9zdC52MS5MaXN0Tm9kZXNSZXNwb25zZRJPCgpMaXN0Q2hhaW5zEh8uZmVuY2Vwb3N0LnYxLkxpc3RDaGFpbnNSZXF1ZXN0GiAuZmVuY2Vwb3N0LnYxLkxpc3RDaGFpbnNSZXNwb25zZRJVCgxMaXN0QmFsYW5jZXMSIS5mZW5jZXBvc3QudjEuTGlzdEJhbGFuY2VzUmVxdWVzdBoiLmZlbmNlcG9zdC52MS5MaXN0QmFsYW5jZXNSZXNwb25zZUJmChBkZXYuZmVuY2Vwb3N0LnYxQhBTdGF0dXNPdXRlckNsYXNzUAFaPmdpdGh1Yi5jb20vZmVuY2Vwb3N0L2ZlbmNlcG9zdC9nZW4vZ28vZmVuY2Vwb3N0L3YxO2ZlbmNlcG9zdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChlmZW5jZXBvc3QvdjEvc3RhdHVzLnByb3RvEgxmZW5jZXBvc3QudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCK3AQoRR2V0U3RhdHVzUmVzcG9uc2USKgoGY2FsbGVyGAEgASgLMhouZmVuY2Vwb3N0LnYxLkNhbGxlclJpZ2h0cxIPCgdub2RlX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSKgoGdG90YWxzGAQgASgLMhouZmVuY2Vwb3N0LnYxLkxlZGdlclRvdGFscxIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJGCgxDYWxsZXJSaWdodHMSDAoEbmFtZRgBIAEoCRIQCghvcGVyYXRvchgCIAEoCBIWCg5hbGxfc3VibWl0dGVycxgDIAEoCCKLAgoMTGVkZ2VyVG90YWxzEhYKCnN1Ym1pdHRlcnMYASABKANCAjABEhEKBW93bmVkGAIgASgDQgIwARIVCglwcm90ZWN0ZWQYAyABKANCAjABEhIKBnBhdXNlZBgEIAEoA0ICMAESFAoIdW5mdW5kZWQYBSABKANCAjABEhIKBnF1ZXVlZBgGIAEoA0ICMAESFQoJaW5fZmxpZ2h0GAcgASgDQgIwARIRCgVzdHVjaxgIIAEoA0ICMAESNQoRb2xkZXN0X3F1ZXVlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKEnF1ZXVlZF9pc19hdF9sZWFzdBgKIAEoCCISChBMaXN0Tm9kZXNSZXF1ZXN0IjYKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuZmVuY2Vwb3N0LnYxLk5vZGUitgEKBE5vZGUSDwoHbm9kZV9pZBgBIAEoCRIVCgljaGFpbl9pZHMYAiADKARCAjABEhEKCWFjY2VwdGluZxgDIAEoCBIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoGbGVhc2VzGAYgASgDQgIwASITChFMaXN0Q2hhaW5zUmVxdWVzdCJKChJMaXN0Q2hhaW5zUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIjCgZjaGFpbnMYAiADKAsyEy5mZW5jZXBvc3QudjEuQ2hhaW4iWwoFQ2hhaW4SDAoEbmFtZRgBIAEoCRIUCghjaGFpbl9pZBgCIAEoBEICMAESLgoJZW5kcG9pbnRzGAMgAygLMhsuZmVuY2Vwb3N0LnYxLkNoYWluRW5kcG9pbnQiwgEKDUNoYWluRW5kcG9pbnQSDAoEbmFtZRgBIAEoCRIPCgdoZWFsdGh5GAIgASgIEhUKDW91dGNvbWVfY2xhc3MYAyABKAkSDgoGcmVhc29uGAQgASgJEi4KC3JldHJ5X2RlbGF5GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKBGhlYWQYBiABKARCAjABEhMKC2JhdGNoX2xpbWl0GAcgASgFEhQKDGJhdGNoX3JlYXNvbhgIIAEoCSIpChNMaXN0QmFsYW5jZXNSZXF1ZXN0EhIKCnN1Ym1pdHRlcnMYASADKAkiPwoUTGlzdEJhbGFuY2VzUmVzcG9uc2USJwoIYmFsYW5jZXMYASADKAsyFS5mZW5jZXBvc3QudjEuQmFsYW5jZSKSAQoHQmFsYW5jZRIRCglzdWJtaXR0ZXIYASABKAkSDwoHYmFsYW5jZRgCIAEoCRIOCgZyZWFzb24YAyABKAkSEQoJY29tbWl0dGVkGBQgASgJEhUKDXNwZW50X3Blcl9kYXkYFSABKAkSKQoGcnVud2F5GBYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIqABChBMaXN0Q29zdHNSZXF1ZXN0EiMKAmJ5GAEgASgOMhcuZmVuY2Vwb3N0LnYxLkNvc3RHcm91cBIRCglsYWJlbF9rZXkYAiABKAkSKAoEZnJvbRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoGYmVmb3JlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJEChFMaXN0Q29zdHNSZXNwb25zZRIhCgVjb3N0cxgBIAMoCzISLmZlbmNlcG9zdC52MS5Db3N0EgwKBG1vcmUYAiABKAginAEKBENvc3QSFAoIY2hhaW5faWQYASABKARCAjABEgsKA2tleRgCIAEoCRIYCgx0cmFuc2FjdGlvbnMYAyABKANCAjABEhQKCHJldmVydGVkGAQgASgDQgIwARIQCghnYXNfdXNlZBgFIAEoCRIQCghnYXNfcGFpZBgGIAEoCRIOCgZsMV9mZWUYByABKAkSDQoFdG90YWwYCCABKAkqgAEKCUNvc3RHcm91cBIaChZDT1NUX0dST1VQX1VOU1BFQ0lGSUVEEAASFgoSQ09TVF9HUk9VUF9BQ0NPVU5UEAESFQoRQ09TVF9HUk9VUF9DQUxMRVIQAhIUChBDT1NUX0dST1VQX0xBQkVMEAMSEgoOQ09TVF9HUk9VUF9EQVkQBDKhAwoNU3RhdHVzU2VydmljZRJMCglHZXRTdGF0dXMSHi5mZW5jZXBvc3QudjEuR2V0U3RhdHVzUmVxdWVzdBofLmZlbmNlcG9zdC52MS5HZXRTdGF0dXNSZXNwb25zZRJMCglMaXN0Tm9kZXMSHi5mZW5jZXBvc3QudjEuTGlzdE5vZGVzUmVxdWVzdBofLmZlbmNlcG9zdC52MS5MaXN0Tm9kZXNSZXNwb25zZRJPCgpMaXN0Q2hhaW5zEh8uZmVuY2Vwb3N0LnYxLkxpc3RDaGFpbnNSZXF1ZXN0GiAuZmVuY2Vwb3N0LnYxLkxpc3RDaGFpbnNSZXNwb25zZRJVCgxMaXN0QmFsYW5jZXMSIS5mZW5jZXBvc3QudjEuTGlzdEJhbGFuY2VzUmVxdWVzdBoiLmZlbmNlcG9zdC52MS5MaXN0QmFsYW5jZXNSZXNwb25zZRJMCglMaXN0Q29zdHMSHi5mZW5jZXBvc3QudjEuTGlzdENvc3RzUmVxdWVzdBofLmZlbmNlcG9zdC52MS5MaXN0Q29zdHNSZXNwb25zZUJmChBkZXYuZmVuY2Vwb3N0LnYxQhBTdGF0dXNPdXRlckNsYXNzUAFaPmdpdGh1Yi5jb20vZmVuY2Vwb3N0L2ZlbmNlcG9zdC9nZW4vZ28vZmVuY2Vwb3N0L3YxO2ZlbmNlcG9zdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message fencepost.v1.GetStatusRequest
@@ -471,6 +471,30 @@ export type Balance = Message<"fencepost.v1.Balance"> & {
    * @generated from field: string reason = 3;
    */
   reason: string;
+
+  /**
+   * The most that the transactions of the account may still take, in wei, decimal: in flight and in
+   * no block, at the fee caps of their newest attempts; and the value of the first 200 queued ones,
+   * with the usual gas of recent transactions.
+   *
+   * @generated from field: string committed = 20;
+   */
+  committed: string;
+
+  /**
+   * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
+   * wei, decimal; empty if there is none.
+   *
+   * @generated from field: string spent_per_day = 21;
+   */
+  spentPerDay: string;
+
+  /**
+   * How long the balance beyond committed lasts at this rate; unset if unknown.
+   *
+   * @generated from field: google.protobuf.Duration runway = 22;
+   */
+  runway?: Duration | undefined;
 };
 
 /**
@@ -479,6 +503,184 @@ export type Balance = Message<"fencepost.v1.Balance"> & {
  */
 export const BalanceSchema: GenMessage<Balance> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_status, 13);
+
+/**
+ * @generated from message fencepost.v1.ListCostsRequest
+ */
+export type ListCostsRequest = Message<"fencepost.v1.ListCostsRequest"> & {
+  /**
+   * @generated from field: fencepost.v1.CostGroup by = 1;
+   */
+  by: CostGroup;
+
+  /**
+   * For COST_GROUP_LABEL: the key of the label.
+   *
+   * @generated from field: string label_key = 2;
+   */
+  labelKey: string;
+
+  /**
+   * Only transactions that became final at or after this time.
+   *
+   * @generated from field: google.protobuf.Timestamp from = 3;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * Only transactions that became final before this time; unset: now.
+   *
+   * @generated from field: google.protobuf.Timestamp before = 4;
+   */
+  before?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.ListCostsRequest.
+ * Use `create(ListCostsRequestSchema)` to create a new message.
+ */
+export const ListCostsRequestSchema: GenMessage<ListCostsRequest> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_status, 14);
+
+/**
+ * @generated from message fencepost.v1.ListCostsResponse
+ */
+export type ListCostsResponse = Message<"fencepost.v1.ListCostsResponse"> & {
+  /**
+   * By chain and key, at most 10000; see more.
+   *
+   * @generated from field: repeated fencepost.v1.Cost costs = 1;
+   */
+  costs: Cost[];
+
+  /**
+   * There are more groups: choose a shorter time.
+   *
+   * @generated from field: bool more = 2;
+   */
+  more: boolean;
+};
+
+/**
+ * Describes the message fencepost.v1.ListCostsResponse.
+ * Use `create(ListCostsResponseSchema)` to create a new message.
+ */
+export const ListCostsResponseSchema: GenMessage<ListCostsResponse> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_status, 15);
+
+/**
+ * Cost is the cost of the transactions of one group on one chain.
+ *
+ * @generated from message fencepost.v1.Cost
+ */
+export type Cost = Message<"fencepost.v1.Cost"> & {
+  /**
+   * @generated from field: uint64 chain_id = 1 [jstype = JS_STRING];
+   */
+  chainId: string;
+
+  /**
+   * The account, caller, value of the label, or day.
+   *
+   * @generated from field: string key = 2;
+   */
+  key: string;
+
+  /**
+   * Transactions with a receipt.
+   *
+   * @generated from field: int64 transactions = 3 [jstype = JS_STRING];
+   */
+  transactions: string;
+
+  /**
+   * Of these, reverted ones.
+   *
+   * @generated from field: int64 reverted = 4 [jstype = JS_STRING];
+   */
+  reverted: string;
+
+  /**
+   * Gas used, decimal.
+   *
+   * @generated from field: string gas_used = 5;
+   */
+  gasUsed: string;
+
+  /**
+   * Paid for gas, in wei, decimal.
+   *
+   * @generated from field: string gas_paid = 6;
+   */
+  gasPaid: string;
+
+  /**
+   * Charged by a rollup beside gas, in wei, decimal, as far as receipts report it (l1Fee).
+   *
+   * @generated from field: string l1_fee = 7;
+   */
+  l1Fee: string;
+
+  /**
+   * gas_paid and l1_fee together.
+   *
+   * @generated from field: string total = 8;
+   */
+  total: string;
+};
+
+/**
+ * Describes the message fencepost.v1.Cost.
+ * Use `create(CostSchema)` to create a new message.
+ */
+export const CostSchema: GenMessage<Cost> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_status, 16);
+
+/**
+ * CostGroup is the key by which costs are added up.
+ *
+ * @generated from enum fencepost.v1.CostGroup
+ */
+export enum CostGroup {
+  /**
+   * @generated from enum value: COST_GROUP_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The name of the submitter.
+   *
+   * @generated from enum value: COST_GROUP_ACCOUNT = 1;
+   */
+  ACCOUNT = 1,
+
+  /**
+   * The configured name of the caller that created the transaction; empty if it has none.
+   *
+   * @generated from enum value: COST_GROUP_CALLER = 2;
+   */
+  CALLER = 2,
+
+  /**
+   * The value of the label label_key; empty for transactions without it, and for archived ones.
+   *
+   * @generated from enum value: COST_GROUP_LABEL = 3;
+   */
+  LABEL = 3,
+
+  /**
+   * The day of the final state, UTC, as 2026-01-31.
+   *
+   * @generated from enum value: COST_GROUP_DAY = 4;
+   */
+  DAY = 4,
+}
+
+/**
+ * Describes the enum fencepost.v1.CostGroup.
+ */
+export const CostGroupSchema: GenEnum<CostGroup> = /*@__PURE__*/
+  enumDesc(file_fencepost_v1_status, 0);
 
 /**
  * StatusService reports the state of the nodes and their chains. It changes nothing.
@@ -521,7 +723,7 @@ export const StatusService: GenService<{
   },
   /**
    * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
-   * the node that serves the call. It is for operators.
+   * the node that serves the call, and the funds that their transactions need. It is for operators.
    *
    * @generated from rpc fencepost.v1.StatusService.ListBalances
    */
@@ -529,6 +731,18 @@ export const StatusService: GenService<{
     methodKind: "unary";
     input: typeof ListBalancesRequestSchema;
     output: typeof ListBalancesResponseSchema;
+  },
+  /**
+   * ListCosts adds up the gas paid by the final transactions of the caller's submitters, by chain
+   * and account, caller, label or day. A replacement or cancel transaction counts for the
+   * transaction whose nonce it used. It reads every transaction of the ledger. It is for operators.
+   *
+   * @generated from rpc fencepost.v1.StatusService.ListCosts
+   */
+  listCosts: {
+    methodKind: "unary";
+    input: typeof ListCostsRequestSchema;
+    output: typeof ListCostsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_fencepost_v1_status, 0);

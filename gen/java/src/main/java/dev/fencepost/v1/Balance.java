@@ -35,6 +35,8 @@ private static final long serialVersionUID = 0L;
     submitter_ = "";
     balance_ = "";
     reason_ = "";
+    committed_ = "";
+    spentPerDay_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -55,6 +57,7 @@ private static final long serialVersionUID = 0L;
             dev.fencepost.v1.Balance.class, dev.fencepost.v1.Balance.Builder.class);
   }
 
+  private int bitField0_;
   public static final int SUBMITTER_FIELD_NUMBER = 1;
   @SuppressWarnings("serial")
   private volatile java.lang.Object submitter_ = "";
@@ -198,6 +201,144 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int COMMITTED_FIELD_NUMBER = 20;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object committed_ = "";
+  /**
+   * <pre>
+   * The most that the transactions of the account may still take, in wei, decimal: in flight and in
+   * no block, at the fee caps of their newest attempts; and the value of the first 200 queued ones,
+   * with the usual gas of recent transactions.
+   * </pre>
+   *
+   * <code>string committed = 20 [json_name = "committed"];</code>
+   * @return The committed.
+   */
+  @java.lang.Override
+  public java.lang.String getCommitted() {
+    java.lang.Object ref = committed_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      committed_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The most that the transactions of the account may still take, in wei, decimal: in flight and in
+   * no block, at the fee caps of their newest attempts; and the value of the first 200 queued ones,
+   * with the usual gas of recent transactions.
+   * </pre>
+   *
+   * <code>string committed = 20 [json_name = "committed"];</code>
+   * @return The bytes for committed.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getCommittedBytes() {
+    java.lang.Object ref = committed_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      committed_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int SPENT_PER_DAY_FIELD_NUMBER = 21;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object spentPerDay_ = "";
+  /**
+   * <pre>
+   * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
+   * wei, decimal; empty if there is none.
+   * </pre>
+   *
+   * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
+   * @return The spentPerDay.
+   */
+  @java.lang.Override
+  public java.lang.String getSpentPerDay() {
+    java.lang.Object ref = spentPerDay_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      spentPerDay_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
+   * wei, decimal; empty if there is none.
+   * </pre>
+   *
+   * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
+   * @return The bytes for spentPerDay.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getSpentPerDayBytes() {
+    java.lang.Object ref = spentPerDay_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      spentPerDay_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int RUNWAY_FIELD_NUMBER = 22;
+  private com.google.protobuf.Duration runway_;
+  /**
+   * <pre>
+   * How long the balance beyond committed lasts at this rate; unset if unknown.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+   * @return Whether the runway field is set.
+   */
+  @java.lang.Override
+  public boolean hasRunway() {
+    return ((bitField0_ & 0x00000001) != 0);
+  }
+  /**
+   * <pre>
+   * How long the balance beyond committed lasts at this rate; unset if unknown.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+   * @return The runway.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Duration getRunway() {
+    return runway_ == null ? com.google.protobuf.Duration.getDefaultInstance() : runway_;
+  }
+  /**
+   * <pre>
+   * How long the balance beyond committed lasts at this rate; unset if unknown.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.DurationOrBuilder getRunwayOrBuilder() {
+    return runway_ == null ? com.google.protobuf.Duration.getDefaultInstance() : runway_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -221,6 +362,15 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reason_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 3, reason_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(committed_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 20, committed_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(spentPerDay_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 21, spentPerDay_);
+    }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      output.writeMessage(22, getRunway());
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -233,6 +383,16 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(reason_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(3, reason_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(committed_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(20, committed_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(spentPerDay_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(21, spentPerDay_);
+    }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(22, getRunway());
     }
     return size;
   }
@@ -264,6 +424,15 @@ private static final long serialVersionUID = 0L;
         .equals(other.getBalance())) return false;
     if (!getReason()
         .equals(other.getReason())) return false;
+    if (!getCommitted()
+        .equals(other.getCommitted())) return false;
+    if (!getSpentPerDay()
+        .equals(other.getSpentPerDay())) return false;
+    if (hasRunway() != other.hasRunway()) return false;
+    if (hasRunway()) {
+      if (!getRunway()
+          .equals(other.getRunway())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -281,6 +450,14 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getBalance().hashCode();
     hash = (37 * hash) + REASON_FIELD_NUMBER;
     hash = (53 * hash) + getReason().hashCode();
+    hash = (37 * hash) + COMMITTED_FIELD_NUMBER;
+    hash = (53 * hash) + getCommitted().hashCode();
+    hash = (37 * hash) + SPENT_PER_DAY_FIELD_NUMBER;
+    hash = (53 * hash) + getSpentPerDay().hashCode();
+    if (hasRunway()) {
+      hash = (37 * hash) + RUNWAY_FIELD_NUMBER;
+      hash = (53 * hash) + getRunway().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -404,13 +581,19 @@ private static final long serialVersionUID = 0L;
 
     // Construct using dev.fencepost.v1.Balance.newBuilder()
     private Builder() {
-
+      maybeForceBuilderInitialization();
     }
 
     private Builder(
         com.google.protobuf.GeneratedMessage.BuilderParent parent) {
       super(parent);
-
+      maybeForceBuilderInitialization();
+    }
+    private void maybeForceBuilderInitialization() {
+      if (com.google.protobuf.GeneratedMessage
+              .alwaysUseFieldBuilders) {
+        internalGetRunwayFieldBuilder();
+      }
     }
     @java.lang.Override
     public Builder clear() {
@@ -419,6 +602,13 @@ private static final long serialVersionUID = 0L;
       submitter_ = "";
       balance_ = "";
       reason_ = "";
+      committed_ = "";
+      spentPerDay_ = "";
+      runway_ = null;
+      if (runwayBuilder_ != null) {
+        runwayBuilder_.dispose();
+        runwayBuilder_ = null;
+      }
       return this;
     }
 
@@ -461,6 +651,20 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000004) != 0)) {
         result.reason_ = reason_;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.committed_ = committed_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.spentPerDay_ = spentPerDay_;
+      }
+      int to_bitField0_ = 0;
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.runway_ = runwayBuilder_ == null
+            ? runway_
+            : runwayBuilder_.build();
+        to_bitField0_ |= 0x00000001;
+      }
+      result.bitField0_ |= to_bitField0_;
     }
 
     @java.lang.Override
@@ -489,6 +693,19 @@ private static final long serialVersionUID = 0L;
         reason_ = other.reason_;
         bitField0_ |= 0x00000004;
         onChanged();
+      }
+      if (!other.getCommitted().isEmpty()) {
+        committed_ = other.committed_;
+        bitField0_ |= 0x00000008;
+        onChanged();
+      }
+      if (!other.getSpentPerDay().isEmpty()) {
+        spentPerDay_ = other.spentPerDay_;
+        bitField0_ |= 0x00000010;
+        onChanged();
+      }
+      if (other.hasRunway()) {
+        mergeRunway(other.getRunway());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -529,6 +746,23 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 26
+            case 162: {
+              committed_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 162
+            case 170: {
+              spentPerDay_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 170
+            case 178: {
+              input.readMessage(
+                  internalGetRunwayFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 178
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -825,6 +1059,360 @@ private static final long serialVersionUID = 0L;
       bitField0_ |= 0x00000004;
       onChanged();
       return this;
+    }
+
+    private java.lang.Object committed_ = "";
+    /**
+     * <pre>
+     * The most that the transactions of the account may still take, in wei, decimal: in flight and in
+     * no block, at the fee caps of their newest attempts; and the value of the first 200 queued ones,
+     * with the usual gas of recent transactions.
+     * </pre>
+     *
+     * <code>string committed = 20 [json_name = "committed"];</code>
+     * @return The committed.
+     */
+    public java.lang.String getCommitted() {
+      java.lang.Object ref = committed_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        committed_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The most that the transactions of the account may still take, in wei, decimal: in flight and in
+     * no block, at the fee caps of their newest attempts; and the value of the first 200 queued ones,
+     * with the usual gas of recent transactions.
+     * </pre>
+     *
+     * <code>string committed = 20 [json_name = "committed"];</code>
+     * @return The bytes for committed.
+     */
+    public com.google.protobuf.ByteString
+        getCommittedBytes() {
+      java.lang.Object ref = committed_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        committed_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The most that the transactions of the account may still take, in wei, decimal: in flight and in
+     * no block, at the fee caps of their newest attempts; and the value of the first 200 queued ones,
+     * with the usual gas of recent transactions.
+     * </pre>
+     *
+     * <code>string committed = 20 [json_name = "committed"];</code>
+     * @param value The committed to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCommitted(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      committed_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The most that the transactions of the account may still take, in wei, decimal: in flight and in
+     * no block, at the fee caps of their newest attempts; and the value of the first 200 queued ones,
+     * with the usual gas of recent transactions.
+     * </pre>
+     *
+     * <code>string committed = 20 [json_name = "committed"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearCommitted() {
+      committed_ = getDefaultInstance().getCommitted();
+      bitField0_ = (bitField0_ & ~0x00000008);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The most that the transactions of the account may still take, in wei, decimal: in flight and in
+     * no block, at the fee caps of their newest attempts; and the value of the first 200 queued ones,
+     * with the usual gas of recent transactions.
+     * </pre>
+     *
+     * <code>string committed = 20 [json_name = "committed"];</code>
+     * @param value The bytes for committed to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCommittedBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      committed_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object spentPerDay_ = "";
+    /**
+     * <pre>
+     * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
+     * wei, decimal; empty if there is none.
+     * </pre>
+     *
+     * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
+     * @return The spentPerDay.
+     */
+    public java.lang.String getSpentPerDay() {
+      java.lang.Object ref = spentPerDay_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        spentPerDay_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
+     * wei, decimal; empty if there is none.
+     * </pre>
+     *
+     * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
+     * @return The bytes for spentPerDay.
+     */
+    public com.google.protobuf.ByteString
+        getSpentPerDayBytes() {
+      java.lang.Object ref = spentPerDay_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        spentPerDay_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
+     * wei, decimal; empty if there is none.
+     * </pre>
+     *
+     * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
+     * @param value The spentPerDay to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSpentPerDay(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      spentPerDay_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
+     * wei, decimal; empty if there is none.
+     * </pre>
+     *
+     * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearSpentPerDay() {
+      spentPerDay_ = getDefaultInstance().getSpentPerDay();
+      bitField0_ = (bitField0_ & ~0x00000010);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
+     * wei, decimal; empty if there is none.
+     * </pre>
+     *
+     * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
+     * @param value The bytes for spentPerDay to set.
+     * @return This builder for chaining.
+     */
+    public Builder setSpentPerDayBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      spentPerDay_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.Duration runway_;
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> runwayBuilder_;
+    /**
+     * <pre>
+     * How long the balance beyond committed lasts at this rate; unset if unknown.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+     * @return Whether the runway field is set.
+     */
+    public boolean hasRunway() {
+      return ((bitField0_ & 0x00000020) != 0);
+    }
+    /**
+     * <pre>
+     * How long the balance beyond committed lasts at this rate; unset if unknown.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+     * @return The runway.
+     */
+    public com.google.protobuf.Duration getRunway() {
+      if (runwayBuilder_ == null) {
+        return runway_ == null ? com.google.protobuf.Duration.getDefaultInstance() : runway_;
+      } else {
+        return runwayBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * How long the balance beyond committed lasts at this rate; unset if unknown.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+     */
+    public Builder setRunway(com.google.protobuf.Duration value) {
+      if (runwayBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        runway_ = value;
+      } else {
+        runwayBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How long the balance beyond committed lasts at this rate; unset if unknown.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+     */
+    public Builder setRunway(
+        com.google.protobuf.Duration.Builder builderForValue) {
+      if (runwayBuilder_ == null) {
+        runway_ = builderForValue.build();
+      } else {
+        runwayBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How long the balance beyond committed lasts at this rate; unset if unknown.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+     */
+    public Builder mergeRunway(com.google.protobuf.Duration value) {
+      if (runwayBuilder_ == null) {
+        if (((bitField0_ & 0x00000020) != 0) &&
+          runway_ != null &&
+          runway_ != com.google.protobuf.Duration.getDefaultInstance()) {
+          getRunwayBuilder().mergeFrom(value);
+        } else {
+          runway_ = value;
+        }
+      } else {
+        runwayBuilder_.mergeFrom(value);
+      }
+      if (runway_ != null) {
+        bitField0_ |= 0x00000020;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * How long the balance beyond committed lasts at this rate; unset if unknown.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+     */
+    public Builder clearRunway() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      runway_ = null;
+      if (runwayBuilder_ != null) {
+        runwayBuilder_.dispose();
+        runwayBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How long the balance beyond committed lasts at this rate; unset if unknown.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+     */
+    public com.google.protobuf.Duration.Builder getRunwayBuilder() {
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return internalGetRunwayFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * How long the balance beyond committed lasts at this rate; unset if unknown.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+     */
+    public com.google.protobuf.DurationOrBuilder getRunwayOrBuilder() {
+      if (runwayBuilder_ != null) {
+        return runwayBuilder_.getMessageOrBuilder();
+      } else {
+        return runway_ == null ?
+            com.google.protobuf.Duration.getDefaultInstance() : runway_;
+      }
+    }
+    /**
+     * <pre>
+     * How long the balance beyond committed lasts at this rate; unset if unknown.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> 
+        internalGetRunwayFieldBuilder() {
+      if (runwayBuilder_ == null) {
+        runwayBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder>(
+                getRunway(),
+                getParentForChildren(),
+                isClean());
+        runway_ = null;
+      }
+      return runwayBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Balance)

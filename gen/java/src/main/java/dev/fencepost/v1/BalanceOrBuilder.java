@@ -71,4 +71,77 @@ public interface BalanceOrBuilder extends
    */
   com.google.protobuf.ByteString
       getReasonBytes();
+
+  /**
+   * <pre>
+   * The most that the transactions of the account may still take, in wei, decimal: in flight and in
+   * no block, at the fee caps of their newest attempts; and the value of the first 200 queued ones,
+   * with the usual gas of recent transactions.
+   * </pre>
+   *
+   * <code>string committed = 20 [json_name = "committed"];</code>
+   * @return The committed.
+   */
+  java.lang.String getCommitted();
+  /**
+   * <pre>
+   * The most that the transactions of the account may still take, in wei, decimal: in flight and in
+   * no block, at the fee caps of their newest attempts; and the value of the first 200 queued ones,
+   * with the usual gas of recent transactions.
+   * </pre>
+   *
+   * <code>string committed = 20 [json_name = "committed"];</code>
+   * @return The bytes for committed.
+   */
+  com.google.protobuf.ByteString
+      getCommittedBytes();
+
+  /**
+   * <pre>
+   * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
+   * wei, decimal; empty if there is none.
+   * </pre>
+   *
+   * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
+   * @return The spentPerDay.
+   */
+  java.lang.String getSpentPerDay();
+  /**
+   * <pre>
+   * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
+   * wei, decimal; empty if there is none.
+   * </pre>
+   *
+   * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
+   * @return The bytes for spentPerDay.
+   */
+  com.google.protobuf.ByteString
+      getSpentPerDayBytes();
+
+  /**
+   * <pre>
+   * How long the balance beyond committed lasts at this rate; unset if unknown.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+   * @return Whether the runway field is set.
+   */
+  boolean hasRunway();
+  /**
+   * <pre>
+   * How long the balance beyond committed lasts at this rate; unset if unknown.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+   * @return The runway.
+   */
+  com.google.protobuf.Duration getRunway();
+  /**
+   * <pre>
+   * How long the balance beyond committed lasts at this rate; unset if unknown.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
+   */
+  com.google.protobuf.DurationOrBuilder getRunwayOrBuilder();
 }

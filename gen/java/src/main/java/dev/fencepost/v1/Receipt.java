@@ -37,6 +37,7 @@ private static final long serialVersionUID = 0L;
     effectiveGasPrice_ = "";
     kind_ = "";
     contractAddress_ = "";
+    l1Fee_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -401,6 +402,53 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int L1_FEE_FIELD_NUMBER = 20;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object l1Fee_ = "";
+  /**
+   * <pre>
+   * Charged by a rollup beside gas (l1Fee), in wei, decimal; empty if the receipt has none.
+   * </pre>
+   *
+   * <code>string l1_fee = 20 [json_name = "l1Fee"];</code>
+   * @return The l1Fee.
+   */
+  @java.lang.Override
+  public java.lang.String getL1Fee() {
+    java.lang.Object ref = l1Fee_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      l1Fee_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Charged by a rollup beside gas (l1Fee), in wei, decimal; empty if the receipt has none.
+   * </pre>
+   *
+   * <code>string l1_fee = 20 [json_name = "l1Fee"];</code>
+   * @return The bytes for l1Fee.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getL1FeeBytes() {
+    java.lang.Object ref = l1Fee_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      l1Fee_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -445,6 +493,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(contractAddress_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 10, contractAddress_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(l1Fee_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 20, l1Fee_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -483,6 +534,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(contractAddress_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(10, contractAddress_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(l1Fee_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(20, l1Fee_);
     }
     return size;
   }
@@ -534,6 +588,8 @@ private static final long serialVersionUID = 0L;
     }
     if (!getContractAddress()
         .equals(other.getContractAddress())) return false;
+    if (!getL1Fee()
+        .equals(other.getL1Fee())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -573,6 +629,8 @@ private static final long serialVersionUID = 0L;
     }
     hash = (37 * hash) + CONTRACT_ADDRESS_FIELD_NUMBER;
     hash = (53 * hash) + getContractAddress().hashCode();
+    hash = (37 * hash) + L1_FEE_FIELD_NUMBER;
+    hash = (53 * hash) + getL1Fee().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -718,6 +776,7 @@ private static final long serialVersionUID = 0L;
       logCount_ = 0;
       cumulativeGasUsed_ = 0L;
       contractAddress_ = "";
+      l1Fee_ = "";
       return this;
     }
 
@@ -784,6 +843,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000200) != 0)) {
         result.contractAddress_ = contractAddress_;
       }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.l1Fee_ = l1Fee_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -837,6 +899,11 @@ private static final long serialVersionUID = 0L;
       if (!other.getContractAddress().isEmpty()) {
         contractAddress_ = other.contractAddress_;
         bitField0_ |= 0x00000200;
+        onChanged();
+      }
+      if (!other.getL1Fee().isEmpty()) {
+        l1Fee_ = other.l1Fee_;
+        bitField0_ |= 0x00000400;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -913,6 +980,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000200;
               break;
             } // case 82
+            case 162: {
+              l1Fee_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 162
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1652,6 +1724,98 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       contractAddress_ = value;
       bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object l1Fee_ = "";
+    /**
+     * <pre>
+     * Charged by a rollup beside gas (l1Fee), in wei, decimal; empty if the receipt has none.
+     * </pre>
+     *
+     * <code>string l1_fee = 20 [json_name = "l1Fee"];</code>
+     * @return The l1Fee.
+     */
+    public java.lang.String getL1Fee() {
+      java.lang.Object ref = l1Fee_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        l1Fee_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Charged by a rollup beside gas (l1Fee), in wei, decimal; empty if the receipt has none.
+     * </pre>
+     *
+     * <code>string l1_fee = 20 [json_name = "l1Fee"];</code>
+     * @return The bytes for l1Fee.
+     */
+    public com.google.protobuf.ByteString
+        getL1FeeBytes() {
+      java.lang.Object ref = l1Fee_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        l1Fee_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Charged by a rollup beside gas (l1Fee), in wei, decimal; empty if the receipt has none.
+     * </pre>
+     *
+     * <code>string l1_fee = 20 [json_name = "l1Fee"];</code>
+     * @param value The l1Fee to set.
+     * @return This builder for chaining.
+     */
+    public Builder setL1Fee(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      l1Fee_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Charged by a rollup beside gas (l1Fee), in wei, decimal; empty if the receipt has none.
+     * </pre>
+     *
+     * <code>string l1_fee = 20 [json_name = "l1Fee"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearL1Fee() {
+      l1Fee_ = getDefaultInstance().getL1Fee();
+      bitField0_ = (bitField0_ & ~0x00000400);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Charged by a rollup beside gas (l1Fee), in wei, decimal; empty if the receipt has none.
+     * </pre>
+     *
+     * <code>string l1_fee = 20 [json_name = "l1Fee"];</code>
+     * @param value The bytes for l1Fee to set.
+     * @return This builder for chaining.
+     */
+    public Builder setL1FeeBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      l1Fee_ = value;
+      bitField0_ |= 0x00000400;
       onChanged();
       return this;
     }

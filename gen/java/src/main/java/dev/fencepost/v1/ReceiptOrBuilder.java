@@ -186,4 +186,24 @@ public interface ReceiptOrBuilder extends
    */
   com.google.protobuf.ByteString
       getContractAddressBytes();
+
+  /**
+   * <pre>
+   * Charged by a rollup beside gas (l1Fee), in wei, decimal; empty if the receipt has none.
+   * </pre>
+   *
+   * <code>string l1_fee = 20 [json_name = "l1Fee"];</code>
+   * @return The l1Fee.
+   */
+  java.lang.String getL1Fee();
+  /**
+   * <pre>
+   * Charged by a rollup beside gas (l1Fee), in wei, decimal; empty if the receipt has none.
+   * </pre>
+   *
+   * <code>string l1_fee = 20 [json_name = "l1Fee"];</code>
+   * @return The bytes for l1Fee.
+   */
+  com.google.protobuf.ByteString
+      getL1FeeBytes();
 }

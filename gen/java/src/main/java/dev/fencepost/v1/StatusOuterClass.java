@@ -96,6 +96,21 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fencepost_v1_Balance_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_ListCostsRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_ListCostsRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_ListCostsResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_ListCostsResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_Cost_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_Cost_fieldAccessorTable;
 
   public static com.google.protobuf.Descriptors.FileDescriptor
       getDescriptor() {
@@ -149,21 +164,42 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
       "ch_reason\030\010 \001(\tR\013batchReason\"5\n\023ListBala" +
       "ncesRequest\022\036\n\nsubmitters\030\001 \003(\tR\nsubmitt" +
       "ers\"I\n\024ListBalancesResponse\0221\n\010balances\030" +
-      "\001 \003(\0132\025.fencepost.v1.BalanceR\010balances\"Y" +
-      "\n\007Balance\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022" +
-      "\030\n\007balance\030\002 \001(\tR\007balance\022\026\n\006reason\030\003 \001(" +
-      "\tR\006reason2\323\002\n\rStatusService\022L\n\tGetStatus" +
-      "\022\036.fencepost.v1.GetStatusRequest\032\037.fence" +
-      "post.v1.GetStatusResponse\022L\n\tListNodes\022\036" +
-      ".fencepost.v1.ListNodesRequest\032\037.fencepo" +
-      "st.v1.ListNodesResponse\022O\n\nListChains\022\037." +
-      "fencepost.v1.ListChainsRequest\032 .fencepo" +
-      "st.v1.ListChainsResponse\022U\n\014ListBalances" +
-      "\022!.fencepost.v1.ListBalancesRequest\032\".fe" +
-      "ncepost.v1.ListBalancesResponseBf\n\020dev.f" +
-      "encepost.v1B\020StatusOuterClassP\001Z>github." +
-      "com/fencepost/fencepost/gen/go/fencepost" +
-      "/v1;fencepostv1b\006proto3"
+      "\001 \003(\0132\025.fencepost.v1.BalanceR\010balances\"\316" +
+      "\001\n\007Balance\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter" +
+      "\022\030\n\007balance\030\002 \001(\tR\007balance\022\026\n\006reason\030\003 \001" +
+      "(\tR\006reason\022\034\n\tcommitted\030\024 \001(\tR\tcommitted" +
+      "\022\"\n\rspent_per_day\030\025 \001(\tR\013spentPerDay\0221\n\006" +
+      "runway\030\026 \001(\0132\031.google.protobuf.DurationR" +
+      "\006runway\"\274\001\n\020ListCostsRequest\022\'\n\002by\030\001 \001(\016" +
+      "2\027.fencepost.v1.CostGroupR\002by\022\033\n\tlabel_k" +
+      "ey\030\002 \001(\tR\010labelKey\022.\n\004from\030\003 \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\004from\0222\n\006before\030\004 \001" +
+      "(\0132\032.google.protobuf.TimestampR\006before\"Q" +
+      "\n\021ListCostsResponse\022(\n\005costs\030\001 \003(\0132\022.fen" +
+      "cepost.v1.CostR\005costs\022\022\n\004more\030\002 \001(\010R\004mor" +
+      "e\"\342\001\n\004Cost\022\035\n\010chain_id\030\001 \001(\004B\0020\001R\007chainI" +
+      "d\022\020\n\003key\030\002 \001(\tR\003key\022&\n\014transactions\030\003 \001(" +
+      "\003B\0020\001R\014transactions\022\036\n\010reverted\030\004 \001(\003B\0020" +
+      "\001R\010reverted\022\031\n\010gas_used\030\005 \001(\tR\007gasUsed\022\031" +
+      "\n\010gas_paid\030\006 \001(\tR\007gasPaid\022\025\n\006l1_fee\030\007 \001(" +
+      "\tR\005l1Fee\022\024\n\005total\030\010 \001(\tR\005total*\200\001\n\tCostG" +
+      "roup\022\032\n\026COST_GROUP_UNSPECIFIED\020\000\022\026\n\022COST" +
+      "_GROUP_ACCOUNT\020\001\022\025\n\021COST_GROUP_CALLER\020\002\022" +
+      "\024\n\020COST_GROUP_LABEL\020\003\022\022\n\016COST_GROUP_DAY\020" +
+      "\0042\241\003\n\rStatusService\022L\n\tGetStatus\022\036.fence" +
+      "post.v1.GetStatusRequest\032\037.fencepost.v1." +
+      "GetStatusResponse\022L\n\tListNodes\022\036.fencepo" +
+      "st.v1.ListNodesRequest\032\037.fencepost.v1.Li" +
+      "stNodesResponse\022O\n\nListChains\022\037.fencepos" +
+      "t.v1.ListChainsRequest\032 .fencepost.v1.Li" +
+      "stChainsResponse\022U\n\014ListBalances\022!.fence" +
+      "post.v1.ListBalancesRequest\032\".fencepost." +
+      "v1.ListBalancesResponse\022L\n\tListCosts\022\036.f" +
+      "encepost.v1.ListCostsRequest\032\037.fencepost" +
+      ".v1.ListCostsResponseBf\n\020dev.fencepost.v" +
+      "1B\020StatusOuterClassP\001Z>github.com/fencep" +
+      "ost/fencepost/gen/go/fencepost/v1;fencep" +
+      "ostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -254,7 +290,25 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_Balance_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Balance_descriptor,
-        new java.lang.String[] { "Submitter", "Balance", "Reason", });
+        new java.lang.String[] { "Submitter", "Balance", "Reason", "Committed", "SpentPerDay", "Runway", });
+    internal_static_fencepost_v1_ListCostsRequest_descriptor =
+      getDescriptor().getMessageType(14);
+    internal_static_fencepost_v1_ListCostsRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_ListCostsRequest_descriptor,
+        new java.lang.String[] { "By", "LabelKey", "From", "Before", });
+    internal_static_fencepost_v1_ListCostsResponse_descriptor =
+      getDescriptor().getMessageType(15);
+    internal_static_fencepost_v1_ListCostsResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_ListCostsResponse_descriptor,
+        new java.lang.String[] { "Costs", "More", });
+    internal_static_fencepost_v1_Cost_descriptor =
+      getDescriptor().getMessageType(16);
+    internal_static_fencepost_v1_Cost_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_Cost_descriptor,
+        new java.lang.String[] { "ChainId", "Key", "Transactions", "Reverted", "GasUsed", "GasPaid", "L1Fee", "Total", });
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.DurationProto.getDescriptor();
     com.google.protobuf.TimestampProto.getDescriptor();

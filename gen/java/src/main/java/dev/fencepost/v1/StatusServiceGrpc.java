@@ -139,6 +139,37 @@ public final class StatusServiceGrpc {
     return getListBalancesMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.ListCostsRequest,
+      dev.fencepost.v1.ListCostsResponse> getListCostsMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListCosts",
+      requestType = dev.fencepost.v1.ListCostsRequest.class,
+      responseType = dev.fencepost.v1.ListCostsResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.ListCostsRequest,
+      dev.fencepost.v1.ListCostsResponse> getListCostsMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.ListCostsRequest, dev.fencepost.v1.ListCostsResponse> getListCostsMethod;
+    if ((getListCostsMethod = StatusServiceGrpc.getListCostsMethod) == null) {
+      synchronized (StatusServiceGrpc.class) {
+        if ((getListCostsMethod = StatusServiceGrpc.getListCostsMethod) == null) {
+          StatusServiceGrpc.getListCostsMethod = getListCostsMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.ListCostsRequest, dev.fencepost.v1.ListCostsResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListCosts"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ListCostsRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ListCostsResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new StatusServiceMethodDescriptorSupplier("ListCosts"))
+              .build();
+        }
+      }
+    }
+    return getListCostsMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -241,12 +272,24 @@ public final class StatusServiceGrpc {
     /**
      * <pre>
      * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
-     * the node that serves the call. It is for operators.
+     * the node that serves the call, and the funds that their transactions need. It is for operators.
      * </pre>
      */
     default void listBalances(dev.fencepost.v1.ListBalancesRequest request,
         io.grpc.stub.StreamObserver<dev.fencepost.v1.ListBalancesResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListBalancesMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ListCosts adds up the gas paid by the final transactions of the caller's submitters, by chain
+     * and account, caller, label or day. A replacement or cancel transaction counts for the
+     * transaction whose nonce it used. It reads every transaction of the ledger. It is for operators.
+     * </pre>
+     */
+    default void listCosts(dev.fencepost.v1.ListCostsRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ListCostsResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListCostsMethod(), responseObserver);
     }
   }
 
@@ -322,13 +365,26 @@ public final class StatusServiceGrpc {
     /**
      * <pre>
      * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
-     * the node that serves the call. It is for operators.
+     * the node that serves the call, and the funds that their transactions need. It is for operators.
      * </pre>
      */
     public void listBalances(dev.fencepost.v1.ListBalancesRequest request,
         io.grpc.stub.StreamObserver<dev.fencepost.v1.ListBalancesResponse> responseObserver) {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getListBalancesMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ListCosts adds up the gas paid by the final transactions of the caller's submitters, by chain
+     * and account, caller, label or day. A replacement or cancel transaction counts for the
+     * transaction whose nonce it used. It reads every transaction of the ledger. It is for operators.
+     * </pre>
+     */
+    public void listCosts(dev.fencepost.v1.ListCostsRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ListCostsResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListCostsMethod(), getCallOptions()), request, responseObserver);
     }
   }
 
@@ -387,12 +443,24 @@ public final class StatusServiceGrpc {
     /**
      * <pre>
      * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
-     * the node that serves the call. It is for operators.
+     * the node that serves the call, and the funds that their transactions need. It is for operators.
      * </pre>
      */
     public dev.fencepost.v1.ListBalancesResponse listBalances(dev.fencepost.v1.ListBalancesRequest request) throws io.grpc.StatusException {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getListBalancesMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ListCosts adds up the gas paid by the final transactions of the caller's submitters, by chain
+     * and account, caller, label or day. A replacement or cancel transaction counts for the
+     * transaction whose nonce it used. It reads every transaction of the ledger. It is for operators.
+     * </pre>
+     */
+    public dev.fencepost.v1.ListCostsResponse listCosts(dev.fencepost.v1.ListCostsRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getListCostsMethod(), getCallOptions(), request);
     }
   }
 
@@ -451,12 +519,24 @@ public final class StatusServiceGrpc {
     /**
      * <pre>
      * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
-     * the node that serves the call. It is for operators.
+     * the node that serves the call, and the funds that their transactions need. It is for operators.
      * </pre>
      */
     public dev.fencepost.v1.ListBalancesResponse listBalances(dev.fencepost.v1.ListBalancesRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getListBalancesMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ListCosts adds up the gas paid by the final transactions of the caller's submitters, by chain
+     * and account, caller, label or day. A replacement or cancel transaction counts for the
+     * transaction whose nonce it used. It reads every transaction of the ledger. It is for operators.
+     * </pre>
+     */
+    public dev.fencepost.v1.ListCostsResponse listCosts(dev.fencepost.v1.ListCostsRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListCostsMethod(), getCallOptions(), request);
     }
   }
 
@@ -518,7 +598,7 @@ public final class StatusServiceGrpc {
     /**
      * <pre>
      * ListBalances reads the balances of submitters at the newest block, from the RPC endpoints of
-     * the node that serves the call. It is for operators.
+     * the node that serves the call, and the funds that their transactions need. It is for operators.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListBalancesResponse> listBalances(
@@ -526,12 +606,26 @@ public final class StatusServiceGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getListBalancesMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * ListCosts adds up the gas paid by the final transactions of the caller's submitters, by chain
+     * and account, caller, label or day. A replacement or cancel transaction counts for the
+     * transaction whose nonce it used. It reads every transaction of the ledger. It is for operators.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListCostsResponse> listCosts(
+        dev.fencepost.v1.ListCostsRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListCostsMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_GET_STATUS = 0;
   private static final int METHODID_LIST_NODES = 1;
   private static final int METHODID_LIST_CHAINS = 2;
   private static final int METHODID_LIST_BALANCES = 3;
+  private static final int METHODID_LIST_COSTS = 4;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -565,6 +659,10 @@ public final class StatusServiceGrpc {
         case METHODID_LIST_BALANCES:
           serviceImpl.listBalances((dev.fencepost.v1.ListBalancesRequest) request,
               (io.grpc.stub.StreamObserver<dev.fencepost.v1.ListBalancesResponse>) responseObserver);
+          break;
+        case METHODID_LIST_COSTS:
+          serviceImpl.listCosts((dev.fencepost.v1.ListCostsRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.ListCostsResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -612,6 +710,13 @@ public final class StatusServiceGrpc {
               dev.fencepost.v1.ListBalancesRequest,
               dev.fencepost.v1.ListBalancesResponse>(
                 service, METHODID_LIST_BALANCES)))
+        .addMethod(
+          getListCostsMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.ListCostsRequest,
+              dev.fencepost.v1.ListCostsResponse>(
+                service, METHODID_LIST_COSTS)))
         .build();
   }
 
@@ -664,6 +769,7 @@ public final class StatusServiceGrpc {
               .addMethod(getListNodesMethod())
               .addMethod(getListChainsMethod())
               .addMethod(getListBalancesMethod())
+              .addMethod(getListCostsMethod())
               .build();
         }
       }

@@ -196,7 +196,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "s.proto\"\214\001\n\007Payload\022\023\n\002to\030\001 \001(\tB\003\200\001\001R\002to" +
       "\022\031\n\005value\030\002 \001(\tB\003\200\001\001R\005value\022\027\n\004data\030\003 \001(" +
       "\014B\003\200\001\001R\004data\022\037\n\tgas_limit\030\004 \001(\004B\0020\001R\010gas" +
-      "LimitJ\004\010\016\020\017J\004\010\017\020\020R\004fromR\005nonce\"\221\003\n\007Recei" +
+      "LimitJ\004\010\016\020\017J\004\010\017\020\020R\004fromR\005nonce\"\250\003\n\007Recei" +
       "pt\022\027\n\007tx_hash\030\001 \001(\tR\006txHash\022%\n\014block_num" +
       "ber\030\002 \001(\004B\0020\001R\013blockNumber\022\035\n\nblock_hash" +
       "\030\003 \001(\tR\tblockHash\022\030\n\007success\030\004 \001(\010R\007succ" +
@@ -205,201 +205,202 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "ce\022\022\n\004kind\030\007 \001(\tR\004kind\022 \n\tlog_count\030\010 \001(" +
       "\rH\000R\010logCount\210\001\001\0227\n\023cumulative_gas_used\030" +
       "\t \001(\004B\0020\001H\001R\021cumulativeGasUsed\210\001\001\022)\n\020con" +
-      "tract_address\030\n \001(\tR\017contractAddressB\014\n\n" +
-      "_log_countB\026\n\024_cumulative_gas_used\"\336\001\n\007A" +
-      "ttempt\022\035\n\nattempt_no\030\001 \001(\rR\tattemptNo\022\022\n" +
-      "\004kind\030\002 \001(\tR\004kind\022\027\n\007tx_hash\030\003 \001(\tR\006txHa" +
-      "sh\022\037\n\tgas_limit\030\004 \001(\004B\0020\001R\010gasLimit\022\027\n\007f" +
-      "ee_cap\030\005 \001(\tR\006feeCap\022\020\n\003tip\030\006 \001(\tR\003tip\022;" +
-      "\n\013create_time\030\007 \001(\0132\032.google.protobuf.Ti" +
-      "mestampR\ncreateTime\"\207\003\n\017OperatorDetails\022" +
-      "\035\n\005nonce\030\001 \001(\004B\0020\001H\000R\005nonce\210\001\001\022\037\n\tqueue_" +
-      "seq\030\002 \001(\003B\0020\001R\010queueSeq\022\'\n\rfencing_token" +
-      "\030\003 \001(\003B\0020\001R\014fencingToken\022\'\n\017submit_attem" +
-      "pts\030\004 \001(\rR\016submitAttempts\0221\n\010attempts\030\005 " +
-      "\003(\0132\025.fencepost.v1.AttemptR\010attempts\022)\n\020" +
-      "accepted_attempt\030\006 \001(\rR\017acceptedAttempt\022" +
-      "\034\n\tdiagnosis\030\007 \001(\tR\tdiagnosis\022\026\n\006caller\030" +
-      "\010 \001(\tR\006caller\022D\n\020last_submit_time\030\t \001(\0132" +
-      "\032.google.protobuf.TimestampR\016lastSubmitT" +
-      "imeB\010\n\006_nonce\"\361\010\n\002Tx\022\023\n\005tx_id\030\001 \001(\tR\004txI" +
-      "d\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\035\n\nreque" +
-      "st_id\030\003 \001(\tR\trequestId\022+\n\005state\030\004 \001(\0162\025." +
-      "fencepost.v1.TxStateR\005state\0225\n\tsub_state" +
-      "\030\005 \001(\0162\030.fencepost.v1.TxSubStateR\010subSta" +
-      "te\022\034\n\007version\030\006 \001(\004B\0020\001R\007version\022/\n\007payl" +
-      "oad\030\007 \001(\0132\025.fencepost.v1.PayloadR\007payloa" +
-      "d\022\027\n\007tx_hash\030\010 \001(\tR\006txHash\022/\n\007receipt\030\t " +
-      "\001(\0132\025.fencepost.v1.ReceiptR\007receipt\0222\n\010e" +
-      "xecuted\030\n \001(\0162\026.fencepost.v1.ExecutedR\010e" +
-      "xecuted\022\035\n\nretry_safe\030\013 \001(\010R\tretrySafe\022\026" +
-      "\n\006reason\030\014 \001(\tR\006reason\022\035\n\nlast_error\030\r \001" +
-      "(\tR\tlastError\022)\n\020cancel_requested\030\016 \001(\010R" +
-      "\017cancelRequested\022;\n\013create_time\030\017 \001(\0132\032." +
-      "google.protobuf.TimestampR\ncreateTime\022;\n" +
-      "\013update_time\030\020 \001(\0132\032.google.protobuf.Tim" +
-      "estampR\nupdateTime\0229\n\nfinal_time\030\021 \001(\0132\032" +
-      ".google.protobuf.TimestampR\tfinalTime\0229\n" +
-      "\010operator\030\022 \001(\0132\035.fencepost.v1.OperatorD" +
-      "etailsR\010operator\022)\n\005terms\030\023 \001(\0132\023.fencep" +
-      "ost.v1.TermsR\005terms\022<\n\rconfirmations\030\024 \003" +
-      "(\0132\026.fencepost.v1.BlockRefR\rconfirmation" +
-      "s\0224\n\006labels\030\025 \003(\0132\034.fencepost.v1.Tx.Labe" +
-      "lsEntryR\006labels\022J\n\023events_archive_time\030\026" +
-      " \001(\0132\032.google.protobuf.TimestampR\021events" +
-      "ArchiveTime\022=\n\014archive_time\030\027 \001(\0132\032.goog" +
-      "le.protobuf.TimestampR\013archiveTime\022\022\n\004po" +
-      "ol\030( \001(\tR\004pool\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001" +
-      "(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\":\n\010Blo" +
-      "ckRef\022\032\n\006number\030\001 \001(\004B\0020\001R\006number\022\022\n\004has" +
-      "h\030\002 \001(\tR\004hash\"\236\004\n\007TxEvent\022\023\n\005tx_id\030\001 \001(\t" +
-      "R\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\024\n\003" +
-      "seq\030\003 \001(\004B\0020\001R\003seq\022-\n\004kind\030\004 \001(\0162\031.fence" +
-      "post.v1.TxEventKindR\004kind\022+\n\005state\030\005 \001(\016" +
-      "2\025.fencepost.v1.TxStateR\005state\0225\n\tsub_st" +
-      "ate\030\006 \001(\0162\030.fencepost.v1.TxSubStateR\010sub" +
-      "State\0222\n\010executed\030\007 \001(\0162\026.fencepost.v1.E" +
-      "xecutedR\010executed\022\027\n\007tx_hash\030\010 \001(\tR\006txHa" +
-      "sh\022/\n\007receipt\030\t \001(\0132\025.fencepost.v1.Recei" +
-      "ptR\007receipt\022\026\n\006reason\030\n \001(\tR\006reason\022\030\n\007m" +
-      "essage\030\013 \001(\tR\007message\022.\n\004time\030\014 \001(\0132\032.go" +
-      "ogle.protobuf.TimestampR\004time\022\031\n\010new_for" +
-      "k\030\r \001(\010R\007newFork\022<\n\rconfirmations\030\016 \003(\0132" +
-      "\026.fencepost.v1.BlockRefR\rconfirmations\"\333" +
-      "\002\n\017CreateTxRequest\022\034\n\tsubmitter\030\001 \001(\tR\ts" +
-      "ubmitter\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022" +
-      "/\n\007payload\030\003 \001(\0132\025.fencepost.v1.PayloadR" +
-      "\007payload\022)\n\005terms\030\004 \001(\0132\023.fencepost.v1.T" +
-      "ermsR\005terms\022A\n\006labels\030\005 \003(\0132).fencepost." +
-      "v1.CreateTxRequest.LabelsEntryR\006labels\022\022" +
-      "\n\004pool\030\024 \001(\tR\004pool\022\035\n\nsticky_key\030\025 \001(\tR\t" +
-      "stickyKey\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003k" +
-      "ey\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\247\001\n\005Terms\022+" +
-      "\n\005speed\030\001 \001(\0162\025.fencepost.v1.TxSpeedR\005sp" +
-      "eed\022\027\n\007max_fee\030\002 \001(\tR\006maxFee\0227\n\tnot_afte" +
-      "r\030\003 \001(\0132\032.google.protobuf.TimestampR\010not" +
-      "After\022\037\n\013cancel_late\030\004 \001(\010R\ncancelLate\"N" +
-      "\n\020CreateTxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepo" +
-      "st.v1.TxR\002tx\022\030\n\007created\030\002 \001(\010R\007created\"\300" +
-      "\001\n\021SimulateTxRequest\022\034\n\tsubmitter\030\001 \001(\tR" +
-      "\tsubmitter\022/\n\007payload\030\002 \001(\0132\025.fencepost." +
-      "v1.PayloadR\007payload\022)\n\005terms\030\003 \001(\0132\023.fen" +
-      "cepost.v1.TermsR\005terms\022\022\n\004pool\030\024 \001(\tR\004po" +
-      "ol\022\035\n\nsticky_key\030\025 \001(\tR\tstickyKey\"\261\002\n\022Si" +
-      "mulateTxResponse\022#\n\routcome_class\030\001 \001(\tR" +
-      "\014outcomeClass\022\030\n\007message\030\002 \001(\tR\007message\022" +
-      "\037\n\tgas_limit\030\003 \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_" +
-      "cap\030\004 \001(\tR\006feeCap\022\020\n\003tip\030\005 \001(\tR\003tip\022\025\n\006l" +
-      "1_fee\030\006 \001(\tR\005l1Fee\022\031\n\010max_cost\030\007 \001(\tR\007ma" +
-      "xCost\022#\n\rmissing_funds\030\010 \001(\tR\014missingFun" +
-      "ds\022\033\n\tdenied_by\030\024 \001(\tR\010deniedBy\022\034\n\tsubmi" +
-      "tter\030\026 \001(\tR\tsubmitter\"Q\n\024BatchCreateTxRe" +
-      "quest\0229\n\010requests\030\001 \003(\0132\035.fencepost.v1.C" +
-      "reateTxRequestR\010requests\"T\n\025BatchCreateT" +
-      "xResponse\022;\n\007results\030\001 \003(\0132!.fencepost.v" +
-      "1.BatchCreateTxResultR\007results\"\211\001\n\023Batch" +
-      "CreateTxResult\022\"\n\002tx\030\001 \001(\0132\020.fencepost.v" +
-      "1.TxH\000R\002tx\022*\n\005error\030\002 \001(\0132\022.google.rpc.S" +
-      "tatusH\000R\005error\022\030\n\007created\030\003 \001(\010R\007created" +
-      "B\010\n\006result\"]\n\nRequestKey\022\034\n\tsubmitter\030\001 " +
-      "\001(\tR\tsubmitter\022\035\n\nrequest_id\030\002 \001(\tR\trequ" +
-      "estId\022\022\n\004pool\030\003 \001(\tR\004pool\"\242\001\n\014GetTxReque" +
-      "st\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\0224\n\007request\030\002 \001" +
-      "(\0132\030.fencepost.v1.RequestKeyH\000R\007request\022" +
-      "\024\n\004hash\030\004 \001(\tH\000R\004hash\022(\n\004view\030\003 \001(\0162\024.fe" +
-      "ncepost.v1.TxViewR\004viewB\005\n\003key\"1\n\rGetTxR" +
-      "esponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002t" +
-      "x\"\361\002\n\016ListTxsRequest\022\034\n\tsubmitter\030\001 \001(\tR" +
-      "\tsubmitter\022-\n\006states\030\002 \003(\0162\025.fencepost.v" +
-      "1.TxStateR\006states\022\033\n\tpage_size\030\003 \001(\005R\010pa" +
-      "geSize\022\035\n\npage_token\030\004 \001(\tR\tpageToken\022(\n" +
-      "\004view\030\005 \001(\0162\024.fencepost.v1.TxViewR\004view\022" +
-      "\026\n\006labels\030\006 \003(\tR\006labels\022=\n\014created_from\030" +
-      "\007 \001(\0132\032.google.protobuf.TimestampR\013creat" +
-      "edFrom\022A\n\016created_before\030\010 \001(\0132\032.google." +
-      "protobuf.TimestampR\rcreatedBefore\022\022\n\004poo" +
-      "l\030\024 \001(\tR\004pool\"]\n\017ListTxsResponse\022\"\n\003txs\030" +
-      "\001 \003(\0132\020.fencepost.v1.TxR\003txs\022&\n\017next_pag" +
-      "e_token\030\002 \001(\tR\rnextPageToken\"Z\n\017CancelTx" +
-      "Request\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002" +
-      " \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010operator" +
-      "\"k\n\020CancelTxResponse\0225\n\007outcome\030\001 \001(\0162\033." +
-      "fencepost.v1.CancelOutcomeR\007outcome\022 \n\002t" +
-      "x\030\002 \001(\0132\020.fencepost.v1.TxR\002tx\"[\n\020SpeedUp" +
-      "TxRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason" +
-      "\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010operat" +
-      "or\"5\n\021SpeedUpTxResponse\022 \n\002tx\030\001 \001(\0132\020.fe" +
-      "ncepost.v1.TxR\002tx\"\010\n\006AllTxs\"\264\003\n\016WatchTxR" +
-      "equest\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\022\036\n\tsubmitt" +
-      "er\030\002 \001(\tH\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.fen" +
-      "cepost.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001(\013" +
-      "2\030.fencepost.v1.RequestKeyH\000R\007request\022\'\n" +
-      "\003txs\030\n \001(\0132\023.fencepost.v1.TxIdsH\000R\003txs\022\024" +
-      "\n\004pool\030\024 \001(\tH\000R\004pool\022!\n\014resume_token\030\004 \001" +
-      "(\tR\013resumeToken\022\037\n\013until_final\030\005 \001(\010R\nun" +
-      "tilFinal\0227\n\theartbeat\030\006 \001(\0132\031.google.pro" +
-      "tobuf.DurationR\theartbeat\022\026\n\006labels\030\010 \003(" +
-      "\tR\006labels\022-\n\006states\030\t \003(\0162\025.fencepost.v1" +
-      ".TxStateR\006statesB\010\n\006target\"\036\n\005TxIds\022\025\n\006t" +
-      "x_ids\030\001 \003(\tR\005txIds\"S\n\tHeartbeat\022.\n\004time\030" +
-      "\001 \001(\0132\032.google.protobuf.TimestampR\004time\022" +
-      "\026\n\006behind\030\002 \001(\010R\006behind\"\327\001\n\017WatchTxRespo" +
-      "nse\022-\n\005event\030\001 \001(\0132\025.fencepost.v1.TxEven" +
-      "tH\000R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fencepost" +
-      ".v1.TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001(\0132\027." +
-      "fencepost.v1.HeartbeatH\000R\theartbeat\022!\n\014r" +
-      "esume_token\030\004 \001(\tR\013resumeTokenB\t\n\007messag" +
-      "e*\306\001\n\007TxState\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022" +
-      "\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCAT" +
-      "ED\020\002\022\025\n\021TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE_" +
-      "STUCK\020\004\022\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_ST" +
-      "ATE_FAILED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLED" +
-      "\020\007*\230\001\n\nTxSubState\022\034\n\030TX_SUB_STATE_UNSPEC" +
-      "IFIED\020\000\022\030\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX_" +
-      "SUB_STATE_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BAC" +
-      "KING_OFF\020\003\022\031\n\025TX_SUB_STATE_UNFUNDED\020\004*x\n" +
-      "\010Executed\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020E" +
-      "XECUTED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EX" +
-      "ECUTED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*" +
-      "\366\003\n\013TxEventKind\022\035\n\031TX_EVENT_KIND_UNSPECI" +
-      "FIED\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_E" +
-      "VENT_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KIND_S" +
-      "UBMITTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMITTED\020" +
-      "\004\022\032\n\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_EVEN" +
-      "T_KIND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CONFIR" +
-      "MED\020\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036TX_EV" +
-      "ENT_KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EVENT_" +
-      "KIND_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020" +
-      "\013\022\031\n\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT" +
-      "_KIND_REQUEUED\020\r\022\031\n\025TX_EVENT_KIND_DELAYE" +
-      "D\020\016\022\032\n\026TX_EVENT_KIND_REPLACED\020\017\022\037\n\033TX_EV" +
-      "ENT_KIND_CONFIRMATIONS\020\020*J\n\006TxView\022\027\n\023TX" +
-      "_VIEW_UNSPECIFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024" +
-      "\n\020TX_VIEW_OPERATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SP" +
-      "EED_UNSPECIFIED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021" +
-      "TX_SPEED_STANDARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215" +
-      "\001\n\rCancelOutcome\022\036\n\032CANCEL_OUTCOME_UNSPE" +
-      "CIFIED\020\000\022\034\n\030CANCEL_OUTCOME_CANCELLED\020\001\022\034" +
-      "\n\030CANCEL_OUTCOME_REQUESTED\020\002\022 \n\034CANCEL_O" +
-      "UTCOME_ALREADY_FINAL\020\0032\356\004\n\tTxService\022I\n\010" +
-      "CreateTx\022\035.fencepost.v1.CreateTxRequest\032" +
-      "\036.fencepost.v1.CreateTxResponse\022X\n\rBatch" +
-      "CreateTx\022\".fencepost.v1.BatchCreateTxReq" +
-      "uest\032#.fencepost.v1.BatchCreateTxRespons" +
-      "e\022O\n\nSimulateTx\022\037.fencepost.v1.SimulateT" +
-      "xRequest\032 .fencepost.v1.SimulateTxRespon" +
-      "se\022@\n\005GetTx\022\032.fencepost.v1.GetTxRequest\032" +
-      "\033.fencepost.v1.GetTxResponse\022F\n\007ListTxs\022" +
-      "\034.fencepost.v1.ListTxsRequest\032\035.fencepos" +
-      "t.v1.ListTxsResponse\022I\n\010CancelTx\022\035.fence" +
-      "post.v1.CancelTxRequest\032\036.fencepost.v1.C" +
-      "ancelTxResponse\022L\n\tSpeedUpTx\022\036.fencepost" +
-      ".v1.SpeedUpTxRequest\032\037.fencepost.v1.Spee" +
-      "dUpTxResponse\022H\n\007WatchTx\022\034.fencepost.v1." +
-      "WatchTxRequest\032\035.fencepost.v1.WatchTxRes" +
-      "ponse0\001BT\n\020dev.fencepost.v1P\001Z>github.co" +
-      "m/fencepost/fencepost/gen/go/fencepost/v" +
-      "1;fencepostv1b\006proto3"
+      "tract_address\030\n \001(\tR\017contractAddress\022\025\n\006" +
+      "l1_fee\030\024 \001(\tR\005l1FeeB\014\n\n_log_countB\026\n\024_cu" +
+      "mulative_gas_used\"\336\001\n\007Attempt\022\035\n\nattempt" +
+      "_no\030\001 \001(\rR\tattemptNo\022\022\n\004kind\030\002 \001(\tR\004kind" +
+      "\022\027\n\007tx_hash\030\003 \001(\tR\006txHash\022\037\n\tgas_limit\030\004" +
+      " \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\005 \001(\tR\006fee" +
+      "Cap\022\020\n\003tip\030\006 \001(\tR\003tip\022;\n\013create_time\030\007 \001" +
+      "(\0132\032.google.protobuf.TimestampR\ncreateTi" +
+      "me\"\207\003\n\017OperatorDetails\022\035\n\005nonce\030\001 \001(\004B\0020" +
+      "\001H\000R\005nonce\210\001\001\022\037\n\tqueue_seq\030\002 \001(\003B\0020\001R\010qu" +
+      "eueSeq\022\'\n\rfencing_token\030\003 \001(\003B\0020\001R\014fenci" +
+      "ngToken\022\'\n\017submit_attempts\030\004 \001(\rR\016submit" +
+      "Attempts\0221\n\010attempts\030\005 \003(\0132\025.fencepost.v" +
+      "1.AttemptR\010attempts\022)\n\020accepted_attempt\030" +
+      "\006 \001(\rR\017acceptedAttempt\022\034\n\tdiagnosis\030\007 \001(" +
+      "\tR\tdiagnosis\022\026\n\006caller\030\010 \001(\tR\006caller\022D\n\020" +
+      "last_submit_time\030\t \001(\0132\032.google.protobuf" +
+      ".TimestampR\016lastSubmitTimeB\010\n\006_nonce\"\361\010\n" +
+      "\002Tx\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030\002 " +
+      "\001(\tR\tsubmitter\022\035\n\nrequest_id\030\003 \001(\tR\trequ" +
+      "estId\022+\n\005state\030\004 \001(\0162\025.fencepost.v1.TxSt" +
+      "ateR\005state\0225\n\tsub_state\030\005 \001(\0162\030.fencepos" +
+      "t.v1.TxSubStateR\010subState\022\034\n\007version\030\006 \001" +
+      "(\004B\0020\001R\007version\022/\n\007payload\030\007 \001(\0132\025.fence" +
+      "post.v1.PayloadR\007payload\022\027\n\007tx_hash\030\010 \001(" +
+      "\tR\006txHash\022/\n\007receipt\030\t \001(\0132\025.fencepost.v" +
+      "1.ReceiptR\007receipt\0222\n\010executed\030\n \001(\0162\026.f" +
+      "encepost.v1.ExecutedR\010executed\022\035\n\nretry_" +
+      "safe\030\013 \001(\010R\tretrySafe\022\026\n\006reason\030\014 \001(\tR\006r" +
+      "eason\022\035\n\nlast_error\030\r \001(\tR\tlastError\022)\n\020" +
+      "cancel_requested\030\016 \001(\010R\017cancelRequested\022" +
+      ";\n\013create_time\030\017 \001(\0132\032.google.protobuf.T" +
+      "imestampR\ncreateTime\022;\n\013update_time\030\020 \001(" +
+      "\0132\032.google.protobuf.TimestampR\nupdateTim" +
+      "e\0229\n\nfinal_time\030\021 \001(\0132\032.google.protobuf." +
+      "TimestampR\tfinalTime\0229\n\010operator\030\022 \001(\0132\035" +
+      ".fencepost.v1.OperatorDetailsR\010operator\022" +
+      ")\n\005terms\030\023 \001(\0132\023.fencepost.v1.TermsR\005ter" +
+      "ms\022<\n\rconfirmations\030\024 \003(\0132\026.fencepost.v1" +
+      ".BlockRefR\rconfirmations\0224\n\006labels\030\025 \003(\013" +
+      "2\034.fencepost.v1.Tx.LabelsEntryR\006labels\022J" +
+      "\n\023events_archive_time\030\026 \001(\0132\032.google.pro" +
+      "tobuf.TimestampR\021eventsArchiveTime\022=\n\014ar" +
+      "chive_time\030\027 \001(\0132\032.google.protobuf.Times" +
+      "tampR\013archiveTime\022\022\n\004pool\030( \001(\tR\004pool\0329\n" +
+      "\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030" +
+      "\002 \001(\tR\005value:\0028\001\":\n\010BlockRef\022\032\n\006number\030\001" +
+      " \001(\004B\0020\001R\006number\022\022\n\004hash\030\002 \001(\tR\004hash\"\236\004\n" +
+      "\007TxEvent\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\034\n\tsubmitt" +
+      "er\030\002 \001(\tR\tsubmitter\022\024\n\003seq\030\003 \001(\004B\0020\001R\003se" +
+      "q\022-\n\004kind\030\004 \001(\0162\031.fencepost.v1.TxEventKi" +
+      "ndR\004kind\022+\n\005state\030\005 \001(\0162\025.fencepost.v1.T" +
+      "xStateR\005state\0225\n\tsub_state\030\006 \001(\0162\030.fence" +
+      "post.v1.TxSubStateR\010subState\0222\n\010executed" +
+      "\030\007 \001(\0162\026.fencepost.v1.ExecutedR\010executed" +
+      "\022\027\n\007tx_hash\030\010 \001(\tR\006txHash\022/\n\007receipt\030\t \001" +
+      "(\0132\025.fencepost.v1.ReceiptR\007receipt\022\026\n\006re" +
+      "ason\030\n \001(\tR\006reason\022\030\n\007message\030\013 \001(\tR\007mes" +
+      "sage\022.\n\004time\030\014 \001(\0132\032.google.protobuf.Tim" +
+      "estampR\004time\022\031\n\010new_fork\030\r \001(\010R\007newFork\022" +
+      "<\n\rconfirmations\030\016 \003(\0132\026.fencepost.v1.Bl" +
+      "ockRefR\rconfirmations\"\333\002\n\017CreateTxReques" +
+      "t\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\035\n\nreque" +
+      "st_id\030\002 \001(\tR\trequestId\022/\n\007payload\030\003 \001(\0132" +
+      "\025.fencepost.v1.PayloadR\007payload\022)\n\005terms" +
+      "\030\004 \001(\0132\023.fencepost.v1.TermsR\005terms\022A\n\006la" +
+      "bels\030\005 \003(\0132).fencepost.v1.CreateTxReques" +
+      "t.LabelsEntryR\006labels\022\022\n\004pool\030\024 \001(\tR\004poo" +
+      "l\022\035\n\nsticky_key\030\025 \001(\tR\tstickyKey\0329\n\013Labe" +
+      "lsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\t" +
+      "R\005value:\0028\001\"\247\001\n\005Terms\022+\n\005speed\030\001 \001(\0162\025.f" +
+      "encepost.v1.TxSpeedR\005speed\022\027\n\007max_fee\030\002 " +
+      "\001(\tR\006maxFee\0227\n\tnot_after\030\003 \001(\0132\032.google." +
+      "protobuf.TimestampR\010notAfter\022\037\n\013cancel_l" +
+      "ate\030\004 \001(\010R\ncancelLate\"N\n\020CreateTxRespons" +
+      "e\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\022\030\n\007c" +
+      "reated\030\002 \001(\010R\007created\"\300\001\n\021SimulateTxRequ" +
+      "est\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022/\n\007pay" +
+      "load\030\002 \001(\0132\025.fencepost.v1.PayloadR\007paylo" +
+      "ad\022)\n\005terms\030\003 \001(\0132\023.fencepost.v1.TermsR\005" +
+      "terms\022\022\n\004pool\030\024 \001(\tR\004pool\022\035\n\nsticky_key\030" +
+      "\025 \001(\tR\tstickyKey\"\261\002\n\022SimulateTxResponse\022" +
+      "#\n\routcome_class\030\001 \001(\tR\014outcomeClass\022\030\n\007" +
+      "message\030\002 \001(\tR\007message\022\037\n\tgas_limit\030\003 \001(" +
+      "\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\004 \001(\tR\006feeCap" +
+      "\022\020\n\003tip\030\005 \001(\tR\003tip\022\025\n\006l1_fee\030\006 \001(\tR\005l1Fe" +
+      "e\022\031\n\010max_cost\030\007 \001(\tR\007maxCost\022#\n\rmissing_" +
+      "funds\030\010 \001(\tR\014missingFunds\022\033\n\tdenied_by\030\024" +
+      " \001(\tR\010deniedBy\022\034\n\tsubmitter\030\026 \001(\tR\tsubmi" +
+      "tter\"Q\n\024BatchCreateTxRequest\0229\n\010requests" +
+      "\030\001 \003(\0132\035.fencepost.v1.CreateTxRequestR\010r" +
+      "equests\"T\n\025BatchCreateTxResponse\022;\n\007resu" +
+      "lts\030\001 \003(\0132!.fencepost.v1.BatchCreateTxRe" +
+      "sultR\007results\"\211\001\n\023BatchCreateTxResult\022\"\n" +
+      "\002tx\030\001 \001(\0132\020.fencepost.v1.TxH\000R\002tx\022*\n\005err" +
+      "or\030\002 \001(\0132\022.google.rpc.StatusH\000R\005error\022\030\n" +
+      "\007created\030\003 \001(\010R\007createdB\010\n\006result\"]\n\nReq" +
+      "uestKey\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\035\n" +
+      "\nrequest_id\030\002 \001(\tR\trequestId\022\022\n\004pool\030\003 \001" +
+      "(\tR\004pool\"\242\001\n\014GetTxRequest\022\025\n\005tx_id\030\001 \001(\t" +
+      "H\000R\004txId\0224\n\007request\030\002 \001(\0132\030.fencepost.v1" +
+      ".RequestKeyH\000R\007request\022\024\n\004hash\030\004 \001(\tH\000R\004" +
+      "hash\022(\n\004view\030\003 \001(\0162\024.fencepost.v1.TxView" +
+      "R\004viewB\005\n\003key\"1\n\rGetTxResponse\022 \n\002tx\030\001 \001" +
+      "(\0132\020.fencepost.v1.TxR\002tx\"\361\002\n\016ListTxsRequ" +
+      "est\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022-\n\006sta" +
+      "tes\030\002 \003(\0162\025.fencepost.v1.TxStateR\006states" +
+      "\022\033\n\tpage_size\030\003 \001(\005R\010pageSize\022\035\n\npage_to" +
+      "ken\030\004 \001(\tR\tpageToken\022(\n\004view\030\005 \001(\0162\024.fen" +
+      "cepost.v1.TxViewR\004view\022\026\n\006labels\030\006 \003(\tR\006" +
+      "labels\022=\n\014created_from\030\007 \001(\0132\032.google.pr" +
+      "otobuf.TimestampR\013createdFrom\022A\n\016created" +
+      "_before\030\010 \001(\0132\032.google.protobuf.Timestam" +
+      "pR\rcreatedBefore\022\022\n\004pool\030\024 \001(\tR\004pool\"]\n\017" +
+      "ListTxsResponse\022\"\n\003txs\030\001 \003(\0132\020.fencepost" +
+      ".v1.TxR\003txs\022&\n\017next_page_token\030\002 \001(\tR\rne" +
+      "xtPageToken\"Z\n\017CancelTxRequest\022\023\n\005tx_id\030" +
+      "\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010o" +
+      "perator\030\003 \001(\tR\010operator\"k\n\020CancelTxRespo" +
+      "nse\0225\n\007outcome\030\001 \001(\0162\033.fencepost.v1.Canc" +
+      "elOutcomeR\007outcome\022 \n\002tx\030\002 \001(\0132\020.fencepo" +
+      "st.v1.TxR\002tx\"[\n\020SpeedUpTxRequest\022\023\n\005tx_i" +
+      "d\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n" +
+      "\010operator\030\003 \001(\tR\010operator\"5\n\021SpeedUpTxRe" +
+      "sponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx" +
+      "\"\010\n\006AllTxs\"\264\003\n\016WatchTxRequest\022\025\n\005tx_id\030\001" +
+      " \001(\tH\000R\004txId\022\036\n\tsubmitter\030\002 \001(\tH\000R\tsubmi" +
+      "tter\022(\n\003all\030\003 \001(\0132\024.fencepost.v1.AllTxsH" +
+      "\000R\003all\0224\n\007request\030\007 \001(\0132\030.fencepost.v1.R" +
+      "equestKeyH\000R\007request\022\'\n\003txs\030\n \001(\0132\023.fenc" +
+      "epost.v1.TxIdsH\000R\003txs\022\024\n\004pool\030\024 \001(\tH\000R\004p" +
+      "ool\022!\n\014resume_token\030\004 \001(\tR\013resumeToken\022\037" +
+      "\n\013until_final\030\005 \001(\010R\nuntilFinal\0227\n\theart" +
+      "beat\030\006 \001(\0132\031.google.protobuf.DurationR\th" +
+      "eartbeat\022\026\n\006labels\030\010 \003(\tR\006labels\022-\n\006stat" +
+      "es\030\t \003(\0162\025.fencepost.v1.TxStateR\006statesB" +
+      "\010\n\006target\"\036\n\005TxIds\022\025\n\006tx_ids\030\001 \003(\tR\005txId" +
+      "s\"S\n\tHeartbeat\022.\n\004time\030\001 \001(\0132\032.google.pr" +
+      "otobuf.TimestampR\004time\022\026\n\006behind\030\002 \001(\010R\006" +
+      "behind\"\327\001\n\017WatchTxResponse\022-\n\005event\030\001 \001(" +
+      "\0132\025.fencepost.v1.TxEventH\000R\005event\022.\n\010sna" +
+      "pshot\030\002 \001(\0132\020.fencepost.v1.TxH\000R\010snapsho" +
+      "t\0227\n\theartbeat\030\003 \001(\0132\027.fencepost.v1.Hear" +
+      "tbeatH\000R\theartbeat\022!\n\014resume_token\030\004 \001(\t" +
+      "R\013resumeTokenB\t\n\007message*\306\001\n\007TxState\022\030\n\024" +
+      "TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUEUE" +
+      "D\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021TX_STATE_" +
+      "TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_STA" +
+      "TE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAILED_FINAL\020" +
+      "\006\022\026\n\022TX_STATE_CANCELLED\020\007*\230\001\n\nTxSubState" +
+      "\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030\n\024TX_SUB" +
+      "_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE_INCLUDE" +
+      "D\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020\003\022\031\n\025TX_" +
+      "SUB_STATE_UNFUNDED\020\004*x\n\010Executed\022\030\n\024EXEC" +
+      "UTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN\020\001" +
+      "\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020\003\022" +
+      "\025\n\021EXECUTED_REVERTED\020\004*\366\003\n\013TxEventKind\022\035" +
+      "\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EVEN" +
+      "T_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOCAT" +
+      "ED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031TX_" +
+      "EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVENT_KIN" +
+      "D_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORGED\020\006\022" +
+      "\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_EVENT" +
+      "_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL_R" +
+      "EQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020\n\022" +
+      "\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_KIN" +
+      "D_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020\r\022" +
+      "\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EVENT_K" +
+      "IND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CONFIRMA" +
+      "TIONS\020\020*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFIED" +
+      "\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERATO" +
+      "R\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIED\020\000" +
+      "\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STANDARD" +
+      "\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOutcome\022" +
+      "\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CANCE" +
+      "L_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOME_" +
+      "REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_FI" +
+      "NAL\020\0032\356\004\n\tTxService\022I\n\010CreateTx\022\035.fencep" +
+      "ost.v1.CreateTxRequest\032\036.fencepost.v1.Cr" +
+      "eateTxResponse\022X\n\rBatchCreateTx\022\".fencep" +
+      "ost.v1.BatchCreateTxRequest\032#.fencepost." +
+      "v1.BatchCreateTxResponse\022O\n\nSimulateTx\022\037" +
+      ".fencepost.v1.SimulateTxRequest\032 .fencep" +
+      "ost.v1.SimulateTxResponse\022@\n\005GetTx\022\032.fen" +
+      "cepost.v1.GetTxRequest\032\033.fencepost.v1.Ge" +
+      "tTxResponse\022F\n\007ListTxs\022\034.fencepost.v1.Li" +
+      "stTxsRequest\032\035.fencepost.v1.ListTxsRespo" +
+      "nse\022I\n\010CancelTx\022\035.fencepost.v1.CancelTxR" +
+      "equest\032\036.fencepost.v1.CancelTxResponse\022L" +
+      "\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUpTxRequ" +
+      "est\032\037.fencepost.v1.SpeedUpTxResponse\022H\n\007" +
+      "WatchTx\022\034.fencepost.v1.WatchTxRequest\032\035." +
+      "fencepost.v1.WatchTxResponse0\001BT\n\020dev.fe" +
+      "ncepost.v1P\001Z>github.com/fencepost/fence" +
+      "post/gen/go/fencepost/v1;fencepostv1b\006pr" +
+      "oto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -419,7 +420,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_Receipt_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Receipt_descriptor,
-        new java.lang.String[] { "TxHash", "BlockNumber", "BlockHash", "Success", "GasUsed", "EffectiveGasPrice", "Kind", "LogCount", "CumulativeGasUsed", "ContractAddress", });
+        new java.lang.String[] { "TxHash", "BlockNumber", "BlockHash", "Success", "GasUsed", "EffectiveGasPrice", "Kind", "LogCount", "CumulativeGasUsed", "ContractAddress", "L1Fee", });
     internal_static_fencepost_v1_Attempt_descriptor =
       getDescriptor().getMessageType(2);
     internal_static_fencepost_v1_Attempt_fieldAccessorTable = new

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+func (p *program) costsCommand() *cobra.Command {
+	f := &clientFlags{}
+	var by, from, to string
+	var asCSV bool
+	ask := &pb.ListCostsRequest{}
+	c := &cobra.Command{
+		Use:   "costs --by account|caller|label|day --from TIME",
+		Short: "Add up the gas that final transactions have paid",
+		Args:  arguments(),
+		Long: `Add up the gas that final transactions have paid, by chain and account, caller, value
+of a label (--label-key), or day. Times are days of UTC, as 2026-01-31, or in RFC 3339; they are of
+the final state of a transaction, and --to is not included. A replacement or cancel transaction
+counts for its transaction. L1_FEE is charged by a rollup beside gas. Amounts are in wei.`,
+		Example: "  fencepost costs --by account --from 2026-01-01 --to 2026-02-01\n" +
+			"  fencepost costs --by label --label-key customer --from 2026-01-01 --csv",
+	}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		group, known := pb.CostGroup_value["COST_GROUP_"+strings.ToUpper(by)]
+		if !known || group == 0 {
+			return misused(cmd, "--by must be account, caller, label or day")
+		}
+		ask.By = pb.CostGroup(group)
+		if (ask.GetBy() == pb.CostGroup_COST_GROUP_LABEL) != (ask.GetLabelKey() != "") {
+			return misused(cmd, "--label-key belongs to --by label; give both or neither")
+		}
+		if asCSV && p.json {
+			return misused(cmd, "--csv and --json exclude each other; give one of them")
+		}
+		var err error
+		if ask.From, err = parseDay(from); err != nil {
+			return misused(cmd, "--from %v", err)
+		}
+		if to != "" {
+			if ask.Before, err = parseDay(to); err != nil {
+				return misused(cmd, "--to %v", err)
+			}
+		}
+		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
+			answer, err := call(ctx, c, c.status.ListCosts, ask)
+			if err != nil {
+				return err
+			}
+			if answer.GetMore() {
+				p.note("only the first %d groups are shown; choose a shorter time",
+					len(answer.GetCosts()))
+			}
+			if asCSV {
+				return writeCSV(p.out, costHeading, costRows(answer))
+			}
+			return p.print(wire{answer}, table(costHeading, costRows(answer)))
+		})(cmd, args)
+	}
+	c.Flags().StringVar(&by, "by", "", "account, caller, label or day (required)")
+	c.Flags().StringVar(&ask.LabelKey, "label-key", "", "with --by label: the key of the label")
+	c.Flags().StringVar(&from, "from", "", "first day or time (required)")
+	c.Flags().StringVar(&to, "to", "", "day or time after the last one (default: now)")
+	c.Flags().BoolVar(&asCSV, "csv", false, "print CSV")
+	f.add(c)
+	return c
+}
+
+var costHeading = []string{"CHAIN", "KEY", "TRANSACTIONS", "REVERTED", "GAS_USED", "GAS_PAID",
+	"L1_FEE", "TOTAL"}
+
+func costRows(answer *pb.ListCostsResponse) [][]string {
+	rows := make([][]string, len(answer.GetCosts()))
+	for i, c := range answer.GetCosts() {
+		rows[i] = []string{strconv.FormatUint(c.GetChainId(), 10), c.GetKey(),
+			strconv.FormatInt(c.GetTransactions(), 10), strconv.FormatInt(c.GetReverted(), 10),
+			c.GetGasUsed(), c.GetGasPaid(), c.GetL1Fee(), c.GetTotal()}
+	}
+	return rows
+}
+
+// parseDay reads a day of UTC or a time.
+func parseDay(text string) (*timestamppb.Timestamp, error) {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return timestamppb.New(at), nil
+		}
+	}
+	return nil, fmt.Errorf("must be a day like 2026-01-31 or a time like 2026-01-31T00:00:00Z")
+}
+
+func writeCSV(to io.Writer, heading []string, rows [][]string) error {
+	w := csv.NewWriter(to)
+	if err := w.WriteAll(append([][]string{heading}, rows...)); err != nil {
+		return fmt.Errorf("print the table: %w", err)
+	}
+	return nil
+}
+
+func (p *program) balancesCommand() *cobra.Command {
+	f := &clientFlags{}
+	c := &cobra.Command{
+		Use:   "balances [NAME...]",
+		Short: "Show balances, committed funds and how long they last",
+		Args:  cobra.ArbitraryArgs,
+		Long: `Show the balances of these accounts, or of all. COMMITTED is the most that accepted
+transactions may still take. RUNWAY is how long the rest lasts at the spending of the last day.
+Amounts are in wei.`,
+		Example: "  fencepost balances\n  fencepost balances alice bob",
+	}
+	c.RunE = p.calling(f, func(ctx context.Context, c *client, args []string) error {
+		names, err := p.balanceNames(ctx, c, args)
+		if err != nil {
+			return err
+		}
+		all := &pb.ListBalancesResponse{}
+		const most = 100 // names of a call
+		for len(names) > 0 {
+			n := min(most, len(names))
+			page, err := call(ctx, c, c.status.ListBalances,
+				&pb.ListBalancesRequest{Submitters: names[:n]})
+			if err != nil {
+				return err
+			}
+			all.Balances = append(all.GetBalances(), page.GetBalances()...)
+			names = names[n:]
+		}
+		rows := make([][]string, len(all.GetBalances()))
+		for i, b := range all.GetBalances() {
+			runway := "-"
+			if b.GetRunway() != nil {
+				runway = b.GetRunway().AsDuration().Round(time.Minute).String()
+			}
+			balance := b.GetBalance()
+			if balance == "" {
+				balance = b.GetReason()
+			}
+			rows[i] = []string{b.GetSubmitter(), balance, b.GetCommitted(),
+				shown(b.GetSpentPerDay()), runway}
+		}
+		return p.print(wire{all},
+			table([]string{"NAME", "BALANCE", "COMMITTED", "SPENT_PER_DAY", "RUNWAY"}, rows))
+	})
+	f.add(c)
+	return c
+}
+
+// balanceNames returns the given names, or those of all submitters.
+func (p *program) balanceNames(ctx context.Context, c *client,
+	args []string) (names []string, err error) {
+	if len(args) > 0 {
+		return args, nil
+	}
+	ask := &pb.ListSubmittersRequest{PageSize: maxPage}
+	for {
+		page, err := call(ctx, c, c.subs.ListSubmitters, ask)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range page.GetSubmitters() {
+			names = append(names, s.GetName())
+		}
+		if ask.PageToken = page.GetNextPageToken(); ask.GetPageToken() == "" {
+			return names, nil
+		}
+	}
+}
