@@ -40,6 +40,7 @@ type size struct {
 	lease     time.Duration // in the take-over
 	countOnly bool          // nothing but counts is measured: no limits of the machine
 	growth    *growth       // the ledgers that are compared
+	archived  int           // transactions that an archive moves under load
 	check     bool          // counts that are over their budgets fail the run
 }
 
@@ -92,6 +93,10 @@ var sizes = map[string]size{
 			signDelay: 150 * time.Millisecond,
 		},
 	}},
+	// archive moves a million transactions to files, beside callers and owners.
+	"archive": {
+		rounds: 1, steady: 20 * time.Second, countOnly: true, check: true, archived: 1_000_000,
+	},
 	// growth compares ledgers that hold little with ledgers that hold much.
 	"growth": {rounds: 1, lives: 10, countOnly: true, growth: &allGrowth},
 	"full": {
@@ -156,6 +161,10 @@ func (s size) scenarios() (all []scenario) {
 	}
 	for _, w := range s.watches {
 		all = append(all, scenario{w.name(), w.run})
+	}
+	if n := s.archived; n > 0 {
+		all = append(all, scenario{fmt.Sprintf("archive-%d", n),
+			func(ctx context.Context, b *bench) error { return archiving(ctx, b, n) }})
 	}
 	if s.growth != nil {
 		all = append(all, s.growth.scenarios()...)
