@@ -56,6 +56,7 @@ func (s *scripted) serve(t *testing.T, options ...grpc.ServerOption) string {
 	}
 	server := grpc.NewServer(options...)
 	fencepostv1.RegisterTxServiceServer(server, s)
+	fencepostv1.RegisterNonceServiceServer(server, &scriptedNonces{calls: map[string]int{}})
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(l) }()
 	t.Cleanup(func() { server.Stop(); <-done })

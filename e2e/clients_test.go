@@ -42,18 +42,20 @@ func runIn(t *testing.T, dir string, env []string, name string, arguments ...str
 // full with one transaction, and one that follows a script.
 func TestClientsAgainstNodes(t *testing.T) {
 	t.Parallel()
-	c := embedded(t, 500*time.Millisecond, 3)
-	n := newNode(t, c, nodeOptions{confirmations: 2, poll: 100 * time.Millisecond})
+	c := embedded(t, 500*time.Millisecond, externalFrom+len(clientLanguages))
+	n := newNode(t, c, nodeOptions{
+		confirmations: 2, poll: 100 * time.Millisecond, external: externalFrom,
+	})
 	certs := t.TempDir()
 	scripted, encrypted := startScripted(t, certs)
 	guarded := prepareNode(t, c, nodeOptions{
-		confirmations: 2, poll: 100 * time.Millisecond, name: "b",
+		confirmations: 2, poll: 100 * time.Millisecond, name: "b", external: externalFrom,
 		keys:   filepath.Join(n.dir, "keys"),
 		secure: secure{certs: certs, clientCerts: true, tokens: writeToken(t, certs)},
 	}, n.url)
 	guarded.start(t)
 	narrow := prepareNode(t, c, nodeOptions{
-		confirmations: 2, poll: 100 * time.Millisecond, name: "c",
+		confirmations: 2, poll: 100 * time.Millisecond, name: "c", external: externalFrom,
 		keys: filepath.Join(n.dir, "keys"), queue: "max_per_submitter: 1",
 	}, n.url)
 	narrow.start(t)
@@ -65,6 +67,7 @@ func TestClientsAgainstNodes(t *testing.T) {
 		"FENCEPOST_TEST_SCRIPTED=" + scripted,
 		"FENCEPOST_TEST_TLS=" + encrypted,
 		"FENCEPOST_TEST_CERTS=" + certs,
+		"FENCEPOST_TEST_EXTERNAL=" + writeExternal(t, c, n),
 	}
 	for language, command := range map[string][]string{
 		"go": {"go", "test", "-race", "-count=1", "./..."},

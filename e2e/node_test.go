@@ -59,6 +59,7 @@ type nodeOptions struct {
 	lease         string // empty: defaultLease
 	secure        secure
 	queue         string // keys of queue; empty: the defaults
+	external      int    // submitters from this one on are external; 0: none
 	openFiles     int    // that the process may have; 0: as many as the test
 }
 
@@ -166,13 +167,21 @@ func (n *node) writeConfig(t *testing.T, c *testChain, o nodeOptions) {
 		if o.pipelined != nil && o.pipelined(i) > 0 {
 			mode = fmt.Sprintf("pipelined, max_in_flight: %d", o.pipelined(i))
 		}
+		if o.external > 0 && i >= o.external {
+			mode = "external"
+		}
 		fmt.Fprintf(&submitters,
 			"  - {name: %s, chain: dev, address: %q, signer: local, mode: %s, start_from: "+
 				"chain}\n",
 			name, crypto.PubkeyToAddress(key.PublicKey).Hex(), mode)
 	}
+	nonces := ""
+	if o.external > 0 {
+		nonces = "enabled: true, reconcile_interval: 200ms"
+	}
 	writeFile(t, n.config, fmt.Sprintf(`
 node: {name: %s}
+nonce_api: {%s}
 grpc: {listen: %q%s}
 queue: {%s}
 ops: {listen: %q}
@@ -184,7 +193,7 @@ chains:
 signers:
   - {name: local, keystore: {dir: %q, password_file: ./password}}
 submitters:
-%s`, cmp.Or(o.name, "a"), n.addr, o.secure.config(), o.queue, n.ops, n.url,
+%s`, cmp.Or(o.name, "a"), nonces, n.addr, o.secure.config(), o.queue, n.ops, n.url,
 		cmp.Or(o.lease, defaultLease), c.id, cmp.Or(o.rpc, c.url), o.poll, o.confirmations,
 		max(o.release, 1), o.keys, submitters.String()))
 }

@@ -9,6 +9,7 @@
 //   - Typed errors: every error is an [*Error] with the reason given by the node.
 //   - [Client.Watch], which resumes automatically when its stream breaks, and
 //     [Client.CreateAndWait], which returns a transaction once it is final.
+//   - [Client.WithNonce], for accounts whose transactions the program signs itself.
 //
 // A Client is safe for concurrent use; a program needs only one.
 package fencepost
@@ -75,6 +76,8 @@ type Client struct {
 	Submitters pb.SubmitterServiceClient
 	// Sinks manages the delivery of events to other systems, for operators.
 	Sinks pb.SinkServiceClient
+	// Nonces reserves nonces for programs that sign themselves; see WithNonce.
+	Nonces pb.NonceServiceClient
 	// Pools manages pools of accounts, for operators.
 	Pools pb.PoolServiceClient
 	// Status reports the state of the nodes and their chains.
@@ -134,6 +137,7 @@ func Connect(target string, o Options) (*Client, error) {
 	c.Txs = pb.NewTxServiceClient(conn)
 	c.Submitters = pb.NewSubmitterServiceClient(conn)
 	c.Sinks = pb.NewSinkServiceClient(conn)
+	c.Nonces = pb.NewNonceServiceClient(conn)
 	c.Pools = pb.NewPoolServiceClient(conn)
 	c.Status = pb.NewStatusServiceClient(conn)
 	return c, nil

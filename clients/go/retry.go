@@ -20,7 +20,10 @@ const serviceConfig = `{
   "loadBalancingConfig": [{"round_robin": {}}],
   "methodConfig": [
     {
-      "name": [{"service": "fencepost.v1.TxService"}, {"service": "fencepost.v1.SubmitterService"}],
+      "name": [
+        {"service": "fencepost.v1.TxService"}, {"service": "fencepost.v1.SubmitterService"},
+        {"service": "fencepost.v1.NonceService"}
+      ],
       "retryPolicy": {
         "maxAttempts": 5, "initialBackoff": "0.2s", "maxBackoff": "5s", "backoffMultiplier": 3,
         "retryableStatusCodes": ["UNAVAILABLE"]

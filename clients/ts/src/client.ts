@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient, type Client as Stub, type Transport } from "@connectrpc/connect";
+import { NonceService } from "@fencepost/client-gen/fencepost/v1/nonce";
 import { PoolService } from "@fencepost/client-gen/fencepost/v1/pool";
 import { SinkService } from "@fencepost/client-gen/fencepost/v1/sink";
 import { StatusService } from "@fencepost/client-gen/fencepost/v1/status";
@@ -13,6 +14,7 @@ import {
   type WatchTxResponse,
 } from "@fencepost/client-gen/fencepost/v1/tx";
 import { Ending } from "./ending.js";
+import { type NonceHandle, type NonceHandler, type NonceOptions, withNonce } from "./nonce.js";
 import { patient } from "./retry.js";
 import { watch } from "./watch.js";
 
@@ -67,6 +69,8 @@ export class Client {
   readonly submitters: Stub<typeof SubmitterService>;
   /** Manages the delivery of events to other systems, for operators. */
   readonly sinks: Stub<typeof SinkService>;
+  /** Reserves nonces for programs that sign themselves; see withNonce. */
+  readonly nonces: Stub<typeof NonceService>;
   /** Manages pools of accounts, for operators. */
   readonly pools: Stub<typeof PoolService>;
   /** Reports the state of the nodes and their chains. */
@@ -80,6 +84,7 @@ export class Client {
     this.txs = createClient(TxService, patiently);
     this.submitters = createClient(SubmitterService, patiently);
     this.sinks = createClient(SinkService, patiently);
+    this.nonces = createClient(NonceService, patiently);
     this.pools = createClient(PoolService, patiently);
     this.status = createClient(StatusService, patiently);
     this.#limits = {
@@ -156,6 +161,24 @@ export class Client {
     options: WaitOptions = {},
   ): AsyncGenerator<WatchTxResponse, void, undefined> {
     return watch(this.txs, request, this.#limits, this.#ending, options.signal);
+  }
+
+  /**
+   * Reserves a nonce of a submitter in mode EXTERNAL, runs the handler with it, and reports the
+   * result: signed bytes are submitted, a hash is recorded. It extends the reservation while the
+   * handler runs.
+   *
+   * After an exception of the handler, or of the report, the nonce is quarantined: a signed
+   * transaction may exist, so it is not used again before the chain shows that, or an operator
+   * decides. Only a NeverSigned releases it. If this process dies, the reservation expires, with
+   * the same effect.
+   */
+  withNonce(
+    submitter: string,
+    handler: NonceHandler,
+    options: NonceOptions = {},
+  ): Promise<NonceHandle> {
+    return withNonce(this, submitter, handler, options);
   }
 }
 

@@ -63,7 +63,8 @@ final class CallPolicy implements ClientInterceptor {
         List<Map<String, String>> services =
                 List.of(
                         Map.of("service", "fencepost.v1.TxService"),
-                        Map.of("service", "fencepost.v1.SubmitterService"));
+                        Map.of("service", "fencepost.v1.SubmitterService"),
+                        Map.of("service", "fencepost.v1.NonceService"));
         Map<String, ?> retries =
                 Map.of(
                         "maxAttempts",

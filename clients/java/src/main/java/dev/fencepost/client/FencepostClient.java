@@ -2,6 +2,8 @@ package dev.fencepost.client;
 
 import dev.fencepost.v1.CreateTxRequest;
 import dev.fencepost.v1.GetTxRequest;
+import dev.fencepost.v1.NonceServiceGrpc;
+import dev.fencepost.v1.NonceServiceGrpc.NonceServiceBlockingStub;
 import dev.fencepost.v1.PoolServiceGrpc;
 import dev.fencepost.v1.PoolServiceGrpc.PoolServiceBlockingStub;
 import dev.fencepost.v1.SinkServiceGrpc;
@@ -127,6 +129,11 @@ public final class FencepostClient implements AutoCloseable {
     /** Manages the delivery of events to other systems, for operators. */
     public SinkServiceBlockingStub sinks() {
         return SinkServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Reserves nonces for programs that sign themselves; see {@link #withNonce}. */
+    public NonceServiceBlockingStub nonces() {
+        return NonceServiceGrpc.newBlockingStub(channel);
     }
 
     /** Manages pools of accounts, for operators. */
@@ -259,6 +266,29 @@ public final class FencepostClient implements AutoCloseable {
         } catch (RejectedExecutionException closed) {
             throw FencepostException.of(CallPolicy.CLOSED);
         }
+    }
+
+    /** Calls {@link #withNonce(String, NonceHandler, NonceOptions)} with the default options. */
+    public NonceHandle withNonce(String submitter, NonceHandler handler) throws Exception {
+        return withNonce(submitter, handler, new NonceOptions());
+    }
+
+    /**
+     * Reserves a nonce of a submitter in mode EXTERNAL, runs the handler with it, and reports the
+     * result: signed bytes are submitted, a hash is recorded. It extends the reservation while the
+     * handler runs.
+     *
+     * <p>After an exception of the handler, or of the report, the nonce is quarantined: a signed
+     * transaction may exist, so it is not used again before the chain shows that, or an operator
+     * decides. Only a {@link NeverSignedException} releases it. If this process dies, the
+     * reservation expires, with the same effect.
+     *
+     * @throws FencepostException if the node rejects a call or cannot be reached
+     * @throws Exception the exception of the handler
+     */
+    public NonceHandle withNonce(String submitter, NonceHandler handler, NonceOptions options)
+            throws Exception {
+        return Reservation.with(this, timer, submitter, handler, options);
     }
 
     /**

@@ -1,0 +1,36 @@
+package dev.fencepost.client;
+
+import java.time.Duration;
+import java.util.UUID;
+
+/** Options of {@link FencepostClient#withNonce}. */
+public final class NonceOptions {
+    String requestId = UUID.randomUUID().toString();
+    String holder = "";
+    Duration ttl = Duration.ofSeconds(30);
+
+    /**
+     * Names the reservation; default: a random one. A repeated call with the same id gets the same
+     * nonce. While it is reserved, its handler must then sign the same transaction; after that, the
+     * call returns its handle and runs no handler.
+     */
+    public NonceOptions requestId(String id) {
+        requestId = id;
+        return this;
+    }
+
+    /** Names this process to operators. */
+    public NonceOptions holder(String name) {
+        holder = name;
+        return this;
+    }
+
+    /**
+     * Time until the reservation of a process that died expires; at least 1 s, default 30 s. While
+     * the handler runs, the reservation is extended.
+     */
+    public NonceOptions ttl(Duration duration) {
+        ttl = duration;
+        return this;
+    }
+}
