@@ -102,7 +102,7 @@ func (b *bench) lines() map[txn.TxID]int {
 					ID        string `json:"tx_id"`
 					RequestID string `json:"request_id"`
 					Data      string
-					Value     string
+					Value     json.Number
 				}
 				Events []struct{ Kind string }
 			}

@@ -53,34 +53,30 @@ func (q *Queries) ArchiveHolder(ctx context.Context) (string, error) {
 
 const archivePage = `-- name: ArchivePage :many
 SELECT t.submitter_id, t.tx_id, t.version, x.newest_xid,
-       (jsonb_build_object(
+       (json_build_object(
             'format', 1, 'submitter', s.name, 'chain_id', s.chain_id,
             'address', '0x' || encode(s.address, 'hex'),
-            'transaction',
-            to_jsonb(t) || jsonb_build_object(
-                'value', t.value::TEXT, 'max_fee', t.max_fee::TEXT,
-                'receipt_gas_price', t.receipt_gas_price::TEXT),
+            'transaction', row_to_json(t),
             'attempts',
-            coalesce((SELECT jsonb_agg(jsonb_build_object(
-                                           'attempt_no', a.attempt_no, 'kind', a.kind,
-                                           'nonce', a.nonce, 'tx_hash', a.tx_hash,
-                                           'gas_limit', a.gas_limit,
-                                           'fee_cap', a.fee_cap::TEXT, 'tip', a.tip::TEXT,
-                                           'legacy', a.legacy, 'created_at', a.created_at)
-                                       ORDER BY a.attempt_no)
+            coalesce((SELECT json_agg(json_build_object(
+                                          'attempt_no', a.attempt_no, 'kind', a.kind,
+                                          'nonce', a.nonce, 'tx_hash', a.tx_hash,
+                                          'gas_limit', a.gas_limit,
+                                          'fee_cap', a.fee_cap, 'tip', a.tip,
+                                          'legacy', a.legacy, 'created_at', a.created_at)
+                                      ORDER BY a.attempt_no)
                         FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_id = t.tx_id), '[]'),
-            'events', x.events))::TEXT AS line
+            'events',
+            coalesce((SELECT json_agg(row_to_json(e) ORDER BY e.seq)
+                        FROM tx_event e
+                       WHERE e.submitter_id = t.submitter_id AND e.tx_id = t.tx_id), '[]')
+        ))::TEXT AS line
   FROM managed_tx t
   JOIN submitter s ON s.submitter_id = t.submitter_id
   LEFT JOIN submitter_settled d ON d.submitter_id = t.submitter_id
  CROSS JOIN LATERAL (
-       SELECT coalesce(max(e.xid::TEXT::BIGINT), 0)::BIGINT AS newest_xid,
-              coalesce(jsonb_agg(to_jsonb(e)
-                                 || jsonb_build_object(
-                                     'xid', e.xid::TEXT,
-                                     'receipt_gas_price', e.receipt_gas_price::TEXT)
-                                 ORDER BY e.seq), '[]') AS events
+       SELECT coalesce(max(e.xid::TEXT::BIGINT), 0)::BIGINT AS newest_xid
          FROM tx_event e
         WHERE e.submitter_id = t.submitter_id AND e.tx_id = t.tx_id) x
  WHERE t.submitter_id = $1 AND t.tx_id > $2::UUID AND t.tx_id <= $3::UUID
@@ -111,7 +107,7 @@ type ArchivePageRow struct {
 }
 
 // ArchivePage reads the transactions of a window that may be archived, each as one line of an
-// archive: without signed bytes, and with amounts as text. A transaction may be archived once it is
+// archive, without signed bytes. A transaction may be archived once it is
 // final, no owner compares it with the chain any more, and every sink has passed its newest event
 // and has accepted it.
 func (q *Queries) ArchivePage(ctx context.Context, arg ArchivePageParams) ([]ArchivePageRow, error) {
