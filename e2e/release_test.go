@@ -220,16 +220,26 @@ func unpackImage(t *testing.T, folder string) (root string) {
 	return root
 }
 
-// inImage is a command that sees only the files of an image.
+// imageUser is the user of the image.
+const imageUser = 65532
+
+// inImage is a command that sees only the files of an image, and runs as its user. The files belong
+// to root, if this process may decide that.
 func inImage(root string, args ...string) *exec.Cmd {
 	command := exec.Command("/usr/local/bin/fencepost", args...)
 	command.Dir = "/"
 	command.Env = []string{"PATH=/usr/local/bin"}
 	command.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
-	if os.Geteuid() != 0 {
-		command.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
-		command.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+	if os.Geteuid() == 0 {
+		command.SysProcAttr.Credential = &syscall.Credential{Uid: imageUser, Gid: imageUser}
+		return command
 	}
+	own := func(id int) []syscall.SysProcIDMap {
+		return []syscall.SysProcIDMap{{ContainerID: imageUser, HostID: id, Size: 1}}
+	}
+	command.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+	command.SysProcAttr.UidMappings = own(os.Getuid())
+	command.SysProcAttr.GidMappings = own(os.Getgid())
 	return command
 }
 
@@ -260,13 +270,58 @@ func linkSocket(t *testing.T, database, root string) string {
 	}
 	query := u.Query()
 	name := ".s.PGSQL." + cmp.Or(query.Get("port"), "5432")
-	if err := os.Link(filepath.Join(query.Get("host"), name),
-		filepath.Join(root, "tmp", name)); err != nil {
+	socket := filepath.Join(root, "tmp", name)
+	if err := os.Link(filepath.Join(query.Get("host"), name), socket); err != nil {
 		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 { // the server admits only its own user otherwise
+		if err := os.Chmod(socket, 0o777); err != nil {
+			t.Fatal(err)
+		}
 	}
 	query.Set("host", "/tmp")
 	u.RawQuery = query.Encode()
 	return u.String()
+}
+
+// giveTo makes files readable by the group of a user only.
+func giveTo(t *testing.T, folder string, user int) {
+	t.Helper()
+	if err := filepath.Walk(folder, func(path string, info os.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		mode := os.FileMode(0o440)
+		if info.IsDir() {
+			mode = 0o550
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			return err
+		}
+		return os.Lchown(path, 0, user)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// verifyUser checks that a process runs as the user of the image, without capabilities.
+func verifyUser(t *testing.T, pid int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 {
+		return // its user is this one, outside its namespace
+	}
+	for _, want := range []string{
+		"\nUid:\t65532\t65532\t65532\t65532\n", "\nGid:\t65532\t65532\t65532\t65532\n",
+		"\nCapEff:\t0000000000000000\n",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the node runs without %q:\n%s", want, text)
+		}
+	}
 }
 
 // runImage runs a node of the image until a transaction is final.
@@ -286,6 +341,11 @@ func runImage(t *testing.T, root string) {
 		strings.NewReplacer(filepath.Join(root, "etc/keys"), "/etc/keys",
 			database, linkSocket(t, database, root)).Replace(string(text)))
 	writeFile(t, filepath.Join(root, "etc/fencepost/password"), password)
+	secrets := filepath.Join(root, "etc", "keys")
+	if os.Geteuid() == 0 { // as a container gets them: readable by its user, writable by none
+		giveTo(t, secrets, imageUser)
+		giveTo(t, filepath.Join(root, "etc/fencepost"), imageUser)
+	}
 	n.migrate(t)
 	n.proc = startProcess(t, inImage(root, "serve", "--config", "/etc/fencepost/fencepost.yaml"),
 		filepath.Join(n.dir, "node.log"))
@@ -300,6 +360,7 @@ func runImage(t *testing.T, root string) {
 		}
 		return nil
 	})
+	verifyUser(t, n.proc.cmd.Process.Pid)
 	tx := n.create(t, n.names[0], "image", transfer)
 	n.await(t, tx.GetTxId(), time.Minute)
 	n.proc.stop(t)

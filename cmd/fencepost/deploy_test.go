@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/fencepost/fencepost/internal/config"
 )
 
@@ -60,6 +62,42 @@ func TestDeploy_Variables(t *testing.T) {
 	}
 	if found < 8 {
 		t.Errorf("found only %d variables", found)
+	}
+}
+
+// TestDeploy_Chart_Example checks the keys of the configuration in the chart's example.
+func TestDeploy_Chart_Example(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "helm", "fencepost", "ci",
+		"full-values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values struct {
+		Config map[string]any `yaml:"config"`
+	}
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = yaml.Marshal(values.Config); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "fencepost.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, problems, err := config.Survey(config.Source{
+		File:    file,
+		Environ: []string{"FENCEPOST_NODE_NAME=a"},
+		Set:     []string{"database.url_file=" + os.DevNull},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if p.Key != "database.url_file" {
+			t.Errorf("%s", p)
+		}
 	}
 }
 

@@ -123,6 +123,15 @@ function ConfirmDialog({
           onClose(false);
         }
       }}
+      // Browsers let a second Escape close a dialog without asking. A decision that is under way
+      // keeps its dialog: its result must be seen.
+      onClose={() => {
+        if (busy) {
+          dialog.current?.showModal();
+        } else {
+          onClose(false);
+        }
+      }}
     >
       <form onSubmit={(event) => void submit(event)}>
         <h2 id={title}>

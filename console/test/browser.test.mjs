@@ -369,6 +369,48 @@ test("pause and resume, on both pages", async (t) => {
   await page.getByText("a test of Resume account").waitFor();
 });
 
+test("Escape does not hide a decision that is under way", async (t) => {
+  const page = await open(t, "#/accounts/s08", operator);
+  const main = page.getByRole("main");
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  await page.route("**/PauseSubmitter", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await main.getByRole("button", { name: "Pause account", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Reason").fill("a slow owner");
+  await dialog.getByLabel("Your name").fill("olga");
+  await dialog.getByRole("button", { name: "Confirm: Pause account" }).click();
+  await dialog.getByText("Waiting for the owner…").waitFor();
+  for (let i = 0; i < 4; i++) {
+    await page.keyboard.press("Escape");
+    await dialog.waitFor();
+  }
+  release();
+  await dialog.waitFor({ state: "detached" });
+  await main.getByText("Done: Pause account.").waitFor();
+  await decide(page, main, "Resume account");
+  await main.getByText("ACTIVE", { exact: true }).waitFor();
+});
+
+test("a page of another version says what to do", async (t) => {
+  const context = await browser.newContext();
+  t.after(() => context.close());
+  const page = await context.newPage();
+  page.setDefaultTimeout(limitMs);
+  await page.route("**/console/", async (route) => {
+    const response = await route.fetch();
+    const body = (await response.text()).replace(/main-\w+\.js/, "main-OLDER.js");
+    await route.fulfill({ response, body });
+  });
+  await page.goto(`${node}/console/`);
+  await page.getByRole("alert").getByText("Reload the page.").waitFor();
+  await clean(page, "other-version");
+  await shoot(page, "other-version");
+});
+
 test("a transaction in flight is sped up, and a queued one cancelled", async (t) => {
   const page = await open(t, "#/accounts/s09", operator);
   const flying = await create("s09", "in-flight");

@@ -51,6 +51,19 @@ type asset struct {
 	kind, etag    string
 	status        int
 	fixed         bool // its name contains a hash of its content
+	transient     bool // must not be kept, and has no compressed form
+}
+
+// otherVersion is served for the script of another version, which the page of another node named:
+// the browser would show an empty page for an error.
+var otherVersion = &asset{
+	kind: kinds[".js"], status: http.StatusOK, etag: `"other"`, transient: true,
+	plain: []byte(`const box = document.getElementById("root");
+box.setAttribute("role", "alert");
+box.textContent = "The console could not start: its page and its script come from nodes of ` +
+		`different versions. Reload the page. If this stays, finish the upgrade, or let the load ` +
+		`balancer send each browser to one node.";
+`),
 }
 
 // Handler serves the console. It is safe for concurrent use.
@@ -136,6 +149,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a, known := h.assets[name]
+	if !known && strings.HasPrefix(name, "main-") && path.Ext(name) == ".js" {
+		otherVersion.send(w, r)
+		return
+	}
 	if !known {
 		http.Error(w, "unknown file of the console; open "+Path, http.StatusNotFound)
 		return
@@ -157,12 +174,15 @@ func (a *asset) send(w http.ResponseWriter, r *http.Request) {
 	if a.fixed {
 		head.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	if r.Header.Get("If-None-Match") == a.etag {
+	if a.transient {
+		head.Set("Cache-Control", "no-store")
+	}
+	if r.Header.Get("If-None-Match") == a.etag && !a.transient {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	body := a.plain
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && !a.transient {
 		body = a.zipped
 		head.Set("Content-Encoding", "gzip")
 	}

@@ -42,6 +42,9 @@ func TestHandler_Paths(t *testing.T) {
 	}{
 		{"GET", "/console/", "text/html; charset=utf-8", "no-cache", 200},
 		{"GET", "/console/main-0123.js", "text/javascript; charset=utf-8", "immutable", 200},
+		{"GET", "/console/main-9999.js", "text/javascript; charset=utf-8", "no-store", 200},
+		{"GET", "/console/main-9999.css", "", "", 404},
+		{"GET", "/console/other-9999.js", "", "", 404},
 		{"HEAD", "/console/main-0123.css", "text/css; charset=utf-8", "immutable", 200},
 		{"GET", "/console", "", "", 308},
 		{"GET", "/console/placeholder.html", "", "", 404},

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -158,8 +160,21 @@ func TestChart_Matrix(t *testing.T) {
 			}
 		},
 	}
+	text, err := os.ReadFile(filepath.Join(folder, "ci", "full-values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	switches = append(switches, func(v map[string]any, on bool) {
+		var full map[string]any
+		if err := yaml.Unmarshal(text, &full); err != nil {
+			t.Error(err)
+		}
+		if on {
+			maps.Copy(v, full)
+		}
+	})
 	for n := range 1 << len(switches) {
-		t.Run(fmt.Sprintf("%07b", n), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%08b", n), func(t *testing.T) {
 			t.Parallel()
 			values := map[string]any{}
 			for i, set := range switches {
@@ -172,7 +187,11 @@ func TestChart_Matrix(t *testing.T) {
 					t.Errorf("%d of %s, want %d", len(objects[kind]), kind, want)
 				}
 			}
-			verifyPod(t, objects["Deployment"][0].(*appsv1.Deployment))
+			pod := objects["Deployment"][0].(*appsv1.Deployment)
+			verifyPod(t, pod)
+			if n>>7 == 1 {
+				verifyMounted(t, objects["ConfigMap"][0].(*corev1.ConfigMap), pod)
+			}
 		})
 	}
 }
@@ -211,6 +230,22 @@ func verifyPod(t *testing.T, d *appsv1.Deployment) {
 	}
 	if d.Spec.Selector.MatchLabels["app.kubernetes.io/instance"] != "pay" {
 		t.Errorf("the selector is %v", d.Spec.Selector)
+	}
+}
+
+// verifyMounted checks that every file in the configuration is in a folder that the pod has.
+func verifyMounted(t *testing.T, c *corev1.ConfigMap, d *appsv1.Deployment) {
+	t.Helper()
+	named := regexp.MustCompile(`/etc/fencepost/secrets/[a-z0-9/.-]+`).FindAllString(
+		c.Data["fencepost.yaml"], -1)
+	if len(named) < 6 {
+		t.Errorf("the configuration names %v", named)
+	}
+	for _, file := range named {
+		if !slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].VolumeMounts,
+			func(m corev1.VolumeMount) bool { return m.MountPath == filepath.Dir(file) }) {
+			t.Errorf("nothing is mounted at %s", file)
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -48,6 +50,39 @@ type service struct {
 		Interval string   `yaml:"interval"`
 		Retries  int      `yaml:"retries"`
 	} `yaml:"healthcheck"`
+}
+
+// TestCompose_Specification loads the file as Docker Compose does: it must fit the schema of the
+// Compose specification.
+func TestCompose_Specification(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../deploy/compose/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := func(text string) (*types.Project, error) {
+		return loader.LoadWithContext(t.Context(), types.ConfigDetails{
+			WorkingDir:  "../../../deploy/compose",
+			ConfigFiles: []types.ConfigFile{{Filename: "compose.yaml", Content: []byte(text)}},
+			Environment: map[string]string{"FENCEPOST_IMAGE": "registry.example/fencepost:1"},
+		})
+	}
+	project, err := load(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if image := project.Services["node-a"].Image; image != "registry.example/fencepost:1" {
+		t.Errorf("node-a has image %q", image)
+	}
+	for _, c := range [][2]string{
+		{"restart: always", "restarts: always"}, {"interval: 2s", "interval: often"},
+		{`ports: ["9090:9090"]`, "ports: {a: b}"}, {"condition: service_healthy", "condition: ok"},
+	} {
+		broken := strings.Replace(string(text), c[0], c[1], 1)
+		if _, err := load(broken); err == nil || broken == string(text) {
+			t.Errorf("%q is accepted", c[1])
+		}
+	}
 }
 
 // TestCompose checks that the file is well-formed, and that each reference has its target.
