@@ -143,7 +143,8 @@ $(KAFKA): e2e/kafka/pom.xml
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests, except the clients', on real processes and chains (minutes)
-e2e: console $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl $(BIN)/clef $(BIN)/local-kms $(KAFKA)
+e2e: console $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl $(BIN)/clef $(BIN)/local-kms \
+     $(BIN)/cyclonedx-gomod $(KAFKA)
 	@# -count=1: Go's test cache does not see all dependencies. -parallel: most tests mostly wait.
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  gotestsum --format testname -- -count=1 -parallel 8 -timeout 30m -skip '^TestClients' \

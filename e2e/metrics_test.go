@@ -15,9 +15,28 @@ import (
 // metricUse matches a metric of ours in an expression, with its matchers.
 var metricUse = regexp.MustCompile(`\b(fencepost_[a-z_]+)(?:\{([^{}]*)\})?`)
 
-// TestMetrics_DashboardAndAlerts_Exist compares the metrics and label values that the dashboard and
-// the alert rules use with those of a live node.
-func TestMetrics_DashboardAndAlerts_Exist(t *testing.T) {
+// documentedMetrics are the metrics that the documents name, with the document.
+func documentedMetrics(t *testing.T, root string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(files) < 10 {
+		t.Fatalf("documents %v, %v", files, err)
+	}
+	names := map[string]string{}
+	for _, file := range files {
+		text := documentOf(t, root, filepath.Join("docs", filepath.Base(file)))
+		for _, use := range metricUse.FindAllStringSubmatch(text, -1) {
+			if !strings.HasPrefix(use[1], "fencepost_test_") { // a name in an example
+				names[use[1]] = filepath.Base(file)
+			}
+		}
+	}
+	return names
+}
+
+// TestMetrics_Named_Exist compares the metrics and label values that the dashboard and the alert
+// rules use, and the metrics that the documents name, with those of a live node.
+func TestMetrics_Named_Exist(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
 	if err != nil {
@@ -32,8 +51,9 @@ func TestMetrics_DashboardAndAlerts_Exist(t *testing.T) {
 			uses[use] = name
 		}
 	}
-	if len(uses) < 30 {
-		t.Fatalf("found only %v", uses)
+	documented := documentedMetrics(t, root)
+	if len(uses) < 30 || len(documented) < 50 {
+		t.Fatalf("found only %v and %v", uses, documented)
 	}
 	c := embedded(t, 100*time.Millisecond, 1)
 	n := prepareNode(t, c, nodeOptions{confirmations: 30, poll: 50 * time.Millisecond},
@@ -63,6 +83,11 @@ func TestMetrics_DashboardAndAlerts_Exist(t *testing.T) {
 		for use, file := range uses {
 			if !exists(live, use) {
 				return fmt.Errorf("%s uses %s, which /metrics lacks", file, use)
+			}
+		}
+		for name, file := range documented {
+			if !exists(live, name) && !exists(live, name+"_count") {
+				return fmt.Errorf("%s names %s, which /metrics lacks", file, name)
 			}
 		}
 		return nil

@@ -58,11 +58,17 @@ type asset struct {
 // the browser would show an empty page for an error.
 var otherVersion = &asset{
 	kind: kinds[".js"], status: http.StatusOK, etag: `"other"`, transient: true,
-	plain: []byte(`const box = document.getElementById("root");
-box.setAttribute("role", "alert");
-box.textContent = "The console could not start: its page and its script come from nodes of ` +
-		`different versions. Reload the page. If this stays, finish the upgrade, or let the load ` +
-		`balancer send each browser to one node.";
+	plain: []byte(`const make = (kind, text) => {
+  const made = document.createElement(kind);
+  made.textContent = text;
+  return made;
+};
+const main = make("main", "");
+main.append(make("h1", "Fencepost"), make("p", "The console could not start: its page and its ` +
+		`script come from nodes of different versions. Reload the page. If this stays, finish ` +
+		`the upgrade, or let the load balancer send each browser to one node."));
+main.lastChild.setAttribute("role", "alert");
+document.getElementById("root").append(main);
 `),
 }
 
