@@ -15,6 +15,12 @@ import (
 // metricUse matches a metric of ours in an expression, with its matchers.
 var metricUse = regexp.MustCompile(`\b(fencepost_[a-z_]+)(?:\{([^{}]*)\})?`)
 
+// onEvent are the metrics whose first series appears with the first event that they count. Its
+// labels, such as the name of a caller, are unknown before.
+var onEvent = map[string]bool{
+	"fencepost_policy_denials_total": true,
+}
+
 // documentedMetrics are the metrics that the documents name, with the document.
 func documentedMetrics(t *testing.T, root string) map[string]string {
 	t.Helper()
@@ -85,10 +91,14 @@ func TestMetrics_Named_Exist(t *testing.T) {
 				return fmt.Errorf("%s uses %s, which /metrics lacks", file, use)
 			}
 		}
+		missing := ""
 		for name, file := range documented {
-			if !exists(live, name) && !exists(live, name+"_count") {
-				return fmt.Errorf("%s names %s, which /metrics lacks", file, name)
+			if !exists(live, name) && !exists(live, name+"_count") && !onEvent[name] {
+				missing += fmt.Sprintf("\n%s names %s", file, name)
 			}
+		}
+		if missing != "" {
+			return fmt.Errorf("/metrics lacks:%s", missing)
 		}
 		return nil
 	})
@@ -104,7 +114,7 @@ func exists(live, use string) bool {
 		}
 		all := true
 		for label := range strings.SplitSeq(parts[2], ",") {
-			all = all && strings.Contains(line, label)
+			all = all && matches(line, label)
 		}
 		if all {
 			return true
@@ -113,12 +123,27 @@ func exists(live, use string) bool {
 	return false
 }
 
+// matches reports whether a series has a label that a matcher selects. Of a regular expression it
+// checks only the name.
+func matches(line, matcher string) bool {
+	matcher = strings.TrimSpace(matcher)
+	if name, value, is := strings.Cut(matcher, "!="); is {
+		return strings.Contains(line, name+"=") && !strings.Contains(line, name+"="+value)
+	}
+	if name, _, is := strings.Cut(matcher, "=~"); is {
+		return strings.Contains(line, name+"=")
+	}
+	return strings.Contains(line, matcher)
+}
+
 func TestMetrics_Unknown_Missing(t *testing.T) {
 	t.Parallel()
 	const live = "# HELP fencepost_a x\nfencepost_a{state=\"up\"} 1\nfencepost_b 2\n"
 	for use, want := range map[string]bool{
 		`fencepost_a`: true, `fencepost_a{state="up"}`: true, `fencepost_a{state="off"}`: false,
-		`fencepost_b`: true, `fencepost_c`: false,
+		`fencepost_b`: true, `fencepost_c`: false, `fencepost_a{state!="off"}`: true,
+		`fencepost_a{state!="up"}`: false, `fencepost_a{state=~"u.*"}`: true,
+		`fencepost_a{kind=~"u.*"}`: false,
 	} {
 		if exists(live, use) != want {
 			t.Errorf("%s: want %v", use, want)

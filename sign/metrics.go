@@ -44,9 +44,20 @@ func newMetrics(meter metric.Meter) (m metrics, err error) {
 
 // Measure makes the book count its signatures. It must be called before the first one.
 func (b *Book) Measure(meter metric.Meter) (err error) {
-	b.metrics, err = newMetrics(meter)
-	return err
+	if b.metrics, err = newMetrics(meter); err != nil {
+		return err
+	}
+	for _, name := range b.Names() {
+		for _, result := range results { // an alert on an increase misses the first of a series
+			b.metrics.total.Add(context.Background(), 0, metric.WithAttributes(
+				attribute.String("signer", name), attribute.String("result", result)))
+		}
+	}
+	return nil
 }
+
+// results are the values of the label result.
+var results = []string{"ok", "key_missing", "fault", "unavailable", "invalid"}
 
 func (m metrics) record(ctx context.Context, signer string, took time.Duration, err error) {
 	by := attribute.String("signer", signer)

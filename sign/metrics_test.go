@@ -39,6 +39,7 @@ func TestBook_Metrics(t *testing.T) {
 	for _, line := range []string{
 		`fencepost_sign_total{result="ok",signer="hot"} 1`,
 		`fencepost_sign_total{result="key_missing",signer="hot"} 1`,
+		`fencepost_sign_total{result="fault",signer="hot"} 0`,
 		`fencepost_sign_seconds_count{signer="hot"} 2`,
 	} {
 		if !strings.Contains(response.Body.String(), line+"\n") {
