@@ -120,7 +120,7 @@ func newMetrics(m metric.Meter) (metrics, error) {
 			"transactions finalized by an owner, by state; counted again after a revoked outcome"),
 		nonces: i.counter("fencepost_nonce_move",
 			"changes of the nonces of clients, by new state: RESERVED, PENDING, ACCEPTED, "+
-				"RECYCLABLE"),
+				"RECYCLABLE; NEEDS_OPERATOR: a PENDING one began to need a decision"),
 		chainUp: i.gauge("fencepost_chain_up",
 			"whether the head of a chain can be read: 1, or 0 while no endpoint returns it"),
 		backlog: i.gauge("fencepost_receipt_backlog",
@@ -160,6 +160,9 @@ func newMetrics(m metric.Meter) (metrics, error) {
 	return all, i.err
 }
 
+// nonceNeedsOperator is the state of a PENDING nonce that an operator must decide on.
+const nonceNeedsOperator = "NEEDS_OPERATOR"
+
 // begin adds zero to every counter, for each value of its label. A series that appeared only with
 // its first event would not show that event as an increase.
 func (m *metrics) begin() {
@@ -172,6 +175,8 @@ func (m *metrics) begin() {
 	m.looks = zero(m.receipts, "result", "hit", "miss", "error")
 	m.reads = zero(m.accounts, "result", "ok", "error")
 	zero(m.resubmits, "result", "ok", "error")
+	zero(m.nonces, "state", txn.NonceReserved, txn.NoncePending, txn.NonceAccepted,
+		txn.NonceRecyclable, nonceNeedsOperator)
 	m.states = zero(m.finals, "state", txn.Confirmed, txn.Failed, txn.Cancelled)
 	m.kinds = zero(m.replaced, "kind", txn.Bump, txn.Cancel)
 	zero(m.decisions, "action", txn.StuckWait, txn.StuckRetry, txn.StuckBump, txn.StuckCancel)

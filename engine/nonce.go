@@ -110,7 +110,11 @@ func (a *actor) noteNonce(w *txn.NonceWrite) {
 	if n.State == w.From && !n.NeedsOperator {
 		return
 	}
-	a.e.metrics.nonces.Add(context.Background(), 1, labelled("state", string(n.State)))
+	state := string(n.State)
+	if n.NeedsOperator {
+		state = nonceNeedsOperator
+	}
+	a.e.metrics.nonces.Add(context.Background(), 1, labelled("state", state))
 	log := a.log.Debug
 	switch {
 	case n.NeedsOperator, n.Reason == txn.NonceUsedReleased, n.Reason == txn.NonceExpired,

@@ -5,7 +5,7 @@ import "slices"
 // alerts lists all alerts, pages first. An expression that compares with the past needs a day of
 // history; before that its second half is absent and the alert stays silent.
 func alerts() []alert {
-	return slices.Concat(pages(), signerPages(), tickets(), signerTickets())
+	return slices.Concat(pages(), signerPages(), noncePages(), tickets(), signerTickets())
 }
 
 func pages() []alert {
