@@ -115,7 +115,12 @@ func (a *actor) applyWrite(v *txn.View, w *txn.Write) {
 	tx.Due = v.Now.Add(w.Delay)
 	if w.Attempt != nil {
 		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
-		a.track.FollowNew(w.Attempt.Hash, a.wake)
+		if tx.Signed { // its client may have sent it before
+			a.track.Follow(w.Attempt.Hash, nil, a.wake)
+		} else {
+			a.track.FollowNew(w.Attempt.Hash, a.wake)
+		}
+		a.nonces.taken(w.Attempt.Hash)
 	}
 	a.logMove(tx, w)
 	a.measure(tx, w)

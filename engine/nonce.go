@@ -14,6 +14,7 @@ type nonces struct {
 	more     bool               // there may be requests after these
 	readAt   time.Time          // of the last read of the account for them, successful or not
 	receipts map[txn.Hash]*txn.Receipt
+	signed   []txn.SignedBytes // by clients, not recorded as attempts yet
 }
 
 // maxRequests is the number of requests that one read returns at most.
@@ -22,6 +23,15 @@ const maxRequests = 512
 func (n *nonces) view(of []txn.ExternalNonce) txn.ExternalView {
 	return txn.ExternalView{
 		Nonces: of, Requests: n.requests, ReadAt: n.readAt, Receipts: n.receipts,
+		Signed: n.signed,
+	}
+}
+
+// taken removes the bytes of a client that became an attempt.
+func (n *nonces) taken(hash txn.Hash) {
+	if len(n.signed) > 0 {
+		n.signed = slices.DeleteFunc(slices.Clone(n.signed),
+			func(s txn.SignedBytes) bool { return s.Hash == hash })
 	}
 }
 
@@ -38,7 +48,8 @@ func (a *actor) readRequests(ctx context.Context) error {
 		return err
 	}
 	a.nonces.requests, a.nonces.more = requests, len(requests) >= maxRequests
-	return nil
+	a.nonces.signed, err = a.e.Store.PendingSigned(ctx, a.lease)
+	return err
 }
 
 // readReported reads the receipts of hashes that clients reported, together with the account.

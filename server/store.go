@@ -99,6 +99,10 @@ type NonceStore interface {
 	// NonceOf returns the nonce that a reservation holds, or held last.
 	NonceOf(ctx context.Context, id txn.ReservationID) (info store.NonceInfo, held bool, err error)
 	ListNonces(ctx context.Context, f store.NonceFilter) ([]store.NonceInfo, error)
+	// QueueReserved queues the transaction of a reserved nonce, or returns the one that it has.
+	QueueReserved(ctx context.Context, r store.ReservedTx) (txn.TxID, error)
+	// AddSigned records bytes that replace those of a client's transaction.
+	AddSigned(ctx context.Context, id txn.TxID, a txn.Attempt) (added bool, err error)
 }
 
 // SinkStore is the part of the ledger about sinks that operators see and decide on.

@@ -71,6 +71,12 @@ func checkWrites(submitter txn.SubmitterID, c txn.Change) error {
 		if w.Kind != txn.EventAllocated {
 			continue
 		}
+		if w.Reserved && c.Take == nil { // the trigger nonce_is_reserved checks the reservation
+			if w.Attempt == nil || w.Next.Nonce == nil || w.Attempt.Nonce != *w.Next.Nonce {
+				return fmt.Errorf("transaction %s takes a reserved nonce without signed bytes", w.Tx)
+			}
+			continue
+		}
 		if err := checkTake(c.Take, w); err != nil {
 			return fmt.Errorf("transaction %s: %w", w.Tx, err)
 		}

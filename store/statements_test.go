@@ -125,12 +125,16 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		"InsertCommand": {"INSERT INTO submitter_command"},
 		// A refused ALLOCATE may be asked again; the guard of the tests knows what else is changed.
 		"InsertNonceRequests": {"INSERT INTO nonce_request"},
-		"AcquireLeases":       {"UPDATE submitter_lease"},
-		"AcquireLease":        {"UPDATE submitter_lease"},
-		"RenewLeases":         {"UPDATE submitter_lease"},
-		"ReleaseLeases":       {"UPDATE submitter_lease"},
-		"CapLeases":           {"UPDATE node", "UPDATE submitter_lease"},
-		"RegisterChain":       {"INSERT INTO chain"},
+		"InsertReserved": {
+			"INSERT INTO managed_tx", "INSERT INTO signed_tx", "INSERT INTO tx_event",
+		},
+		"InsertSignedBytes": {"INSERT INTO signed_tx"},
+		"AcquireLeases":     {"UPDATE submitter_lease"},
+		"AcquireLease":      {"UPDATE submitter_lease"},
+		"RenewLeases":       {"UPDATE submitter_lease"},
+		"ReleaseLeases":     {"UPDATE submitter_lease"},
+		"CapLeases":         {"UPDATE node", "UPDATE submitter_lease"},
+		"RegisterChain":     {"INSERT INTO chain"},
 		// A hint about fees, without which a broadcast is refused once more.
 		"SavePoolRules":     {"INSERT INTO chain_pool_rules"},
 		"RegisterSubmitter": {"INSERT INTO submitter", "INSERT INTO submitter_lease"},

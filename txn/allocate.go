@@ -23,6 +23,9 @@ func allocate(v *View) (Step, bool) {
 	if len(v.Queue) == 0 {
 		return nil, false
 	}
+	if v.Submitter.Mode == External {
+		return fillReserved(v)
+	}
 	if v.Submitter.Status != Active || v.Cursor != nil && v.Cursor.Protected != nil {
 		return clearWaiting(v, &v.Queue[0])
 	}
@@ -332,6 +335,10 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 		GasLimit: p.Quote.GasLimit,
 		Fees:     p.Quote.Fees,
 		At:       v.Now,
+	}
+	if s.Tx.Reservation != (ReservationID{}) {
+		w[0].Reserved = true
+		return Change{Writes: w}
 	}
 	return Change{Take: &Take{Nonce: nonce}, Writes: w}
 }

@@ -21,7 +21,7 @@ func dueBroadcast(v *View) (Step, bool) {
 		if onHold(v, tx) {
 			return recheckAccount(v, tx), true
 		}
-		if executedUnexpectedly(tx.Reason) && tx.newest().Kind != Cancel {
+		if executedUnexpectedly(tx.Reason) && tx.newest().Kind != Cancel && !tx.Signed {
 			return replace(v, tx, Cancel, 0), true // the cancel transaction fills the nonce
 		}
 		return broadcastNext(v, tx), true
@@ -124,7 +124,8 @@ func sentOne(v *View, b Broadcast, answer Outcome) Change {
 	}
 	switch {
 	// no node has any attempt: a cancel uses the nonce up (H13)
-	case answer.Class == Invalid && v.unlikelyPooled(tx) && b.Attempt.Kind != Cancel:
+	case answer.Class == Invalid && v.unlikelyPooled(tx) && b.Attempt.Kind != Cancel &&
+		!tx.Signed:
 		next, delay = rejected(tx, next, answer), v.Policy.ResubmitInterval
 		if tx.Rejected == "" && v.Cursor.Protected == nil {
 			delay = 0 // the cancel is signed next
@@ -197,6 +198,9 @@ func sent(writes []Write) []Write {
 func (v *View) replacesRefused(tx *Tx, next Status, sent *Attempt) bool {
 	after := *tx
 	after.Status = next
+	if tx.Signed {
+		return false
+	}
 	return refusedType(&after, sent) || refusedPrice(v, &after, sent)
 }
 

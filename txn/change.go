@@ -89,6 +89,7 @@ type Write struct {
 	PastDeadline bool
 	Turn         Turn       // kept in memory; zero: done
 	Attempt      *Attempt   // recorded with it
+	Reserved     bool       // the nonce was reserved by a client: the cursor has passed it
 	Sent         bool       // follows a broadcast
 	NewFork      bool       // the event's blocks replace those reported before
 	Above        []BlockRef // the event's blocks above the receipt

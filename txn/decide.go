@@ -23,6 +23,9 @@ func Decide(v *View) Step {
 	if step, ok := external(v); ok {
 		return step
 	}
+	if step, ok := takeSigned(v); ok {
+		return step
+	}
 	if step, ok := recordMaxAge(v); ok {
 		return step
 	}
@@ -80,6 +83,9 @@ func applyCommand(v *View, c Command) (step Step, ok bool) {
 		}
 		done.Status = Active
 	case CommandCancel:
+		if clientSigned(v, c.Tx) {
+			return rejectCommand(c, byClient)
+		}
 		write, ok := cancel(v, c.Tx)
 		if !ok {
 			done.Commands[0].Result = ResultAlreadyFinal

@@ -158,6 +158,13 @@ type ExternalView struct {
 	ReadAt time.Time
 	// receipts of recorded hashes, by the last read
 	Receipts map[Hash]*Receipt
+	Signed   []SignedBytes // of clients, that no attempt has yet; lowest nonce first
+}
+
+// SignedBytes is a transaction that a client signed for a reserved nonce.
+type SignedBytes struct {
+	Tx TxID
+	Attempt
 }
 
 // ExternalPolicy configures the nonces of clients.

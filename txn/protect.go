@@ -254,7 +254,9 @@ func Investigated(v *View, s Investigate, by *Consumer) Change {
 func investigated(v *View, f *Finding, by *Consumer) Change {
 	f.Evidence += by.Evidence()
 	var c Change
-	if v.needsProtection(f.Reason) {
+	// the client that holds a nonce may have used it for another transaction
+	held := f.Tx != nil && f.Reason == ReasonNonceElsewhere && v.Submitter.Mode == External
+	if v.needsProtection(f.Reason) && !held {
 		c.Protect = &Protection{
 			Expect: v.Cursor.Next, Replaces: v.Cursor.replaceable(),
 			Reason: f.Reason, Evidence: f.Evidence, ChainNonce: f.ChainNonce,

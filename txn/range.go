@@ -29,7 +29,9 @@ const (
 )
 
 // concurrent reports whether several nonces may be, or are, in flight.
-func (v *View) concurrent() bool { return v.Submitter.Limit > 1 || unreleased(v.Open) > 1 }
+func (v *View) concurrent() bool {
+	return v.Submitter.Limit > 1 || unreleased(v.Open) > 1 || v.Submitter.Mode == External
+}
 
 func unreleased(open []Tx) (n int) {
 	for i := range open {
@@ -42,6 +44,9 @@ func unreleased(open []Tx) (n int) {
 
 // blocked reports whether a lower nonce in flight is in no block.
 func (v *View) blocked(tx *Tx) bool {
+	if n := v.External.Nonces; len(n) > 0 && n[0].Nonce < *tx.Nonce {
+		return true // of a client, which may not have sent it
+	}
 	first, ok := lowestMissing(v)
 	return ok && v.concurrent() && *first.Nonce < *tx.Nonce
 }
@@ -246,7 +251,7 @@ func dueStep(v *View, tx *Tx) Step {
 	if onHold(v, tx) {
 		return recheckAccount(v, tx)
 	}
-	if executedUnexpectedly(tx.Reason) && tx.newest().Kind != Cancel {
+	if executedUnexpectedly(tx.Reason) && tx.newest().Kind != Cancel && !tx.Signed {
 		return replace(v, tx, Cancel, 0)
 	}
 	return broadcastNext(v, tx)

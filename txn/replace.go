@@ -190,7 +190,7 @@ func maxWei(a, b Wei) Wei {
 // until it is included again, even after an operator has lifted the protection: no watcher may see
 // two outcomes (H22).
 func replacement(v *View, tx *Tx) *Replace {
-	if v.Cursor.Protected != nil || tx.Reason == ReasonReorgedFinal {
+	if v.Cursor.Protected != nil || tx.Reason == ReasonReorgedFinal || tx.Signed {
 		return nil
 	}
 	last := tx.newest()
@@ -436,6 +436,8 @@ func speedUp(v *View, c Command) (Step, bool) {
 	switch {
 	case !ok:
 		return rejectCommand(c, "not in flight: it has no nonce yet, or is final")
+	case tx.Signed:
+		return rejectCommand(c, byClient)
 	case tx.Receipt != nil:
 		return rejectCommand(c,
 			"already included; watch it until it is final")

@@ -11,6 +11,10 @@ func resolve(v *View, c Command) (Step, bool) {
 				"decide again",
 			tx.State, tx.Version, c.Expect)
 	}
+	if v.Submitter.Mode == External && c.requeues() {
+		return rejectCommand(c, "its nonce was reserved by a client; use FAIL, and send again "+
+			"under another nonce")
+	}
 	switch c.Action {
 	case ActionRetry:
 		return retry(v, c)
@@ -144,7 +148,7 @@ func mayStillExecute(v *View, tx *Tx, c Command) (sentence string, decided bool)
 // found before. After this decision, a refutation no longer ends one in force.
 func resolved(v *View, tx *Tx, c Command) Change {
 	done := commandResult(c, Applied, "")
-	if v.needsProtection(ReasonNonceElsewhere) {
+	if v.needsProtection(ReasonNonceElsewhere) && v.Submitter.Mode != External {
 		done.Protect = &Protection{
 			Expect:   v.Cursor.Next,
 			Replaces: v.Cursor.replaceable(),

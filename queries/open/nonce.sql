@@ -105,3 +105,63 @@ SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.caller, coalesce(q.result, ''):
   FROM nonce_request q
  WHERE q.submitter_id = @submitter_id AND q.reservation_id = @reservation_id
    AND q.kind = 'ALLOCATE';
+
+-- InsertReserved queues the transaction of a reserved nonce: signed by the client, with its bytes,
+-- or a cancel transaction that fills the nonce. It inserts nothing unless the reservation holds the
+-- nonce and the nonce is not RESERVED or RECYCLABLE, nor of a client without its recorded hash.
+-- name: InsertReserved :one
+WITH held AS MATERIALIZED (
+    SELECT x.submitter_id, x.nonce, x.reservation_id
+      FROM external_nonce x
+     WHERE x.submitter_id = @submitter_id AND x.reservation_id = @reservation_id
+       AND x.state IN ('PENDING', 'ACCEPTED')
+       AND (NOT @signed::BOOLEAN
+            OR EXISTS (SELECT FROM nonce_hash h
+                        WHERE h.submitter_id = x.submitter_id AND h.nonce = x.nonce
+                          AND h.tx_hash = @tx_hash::BYTEA))
+), queued AS (
+    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data,
+                            gas_limit, caller, reservation_id, signed)
+    SELECT h.submitter_id, @tx_id::UUID, 'reservation/' || h.reservation_id,
+           @request_hash::BYTEA, NULLIF(@to_address::BYTEA, ''), CAST(@value_wei::TEXT AS NUMERIC),
+           @data::BYTEA, @payload_gas::BIGINT, @caller::TEXT, h.reservation_id, @signed::BOOLEAN
+      FROM held h
+    ON CONFLICT (submitter_id, request_id) DO NOTHING
+    RETURNING submitter_id, tx_id, version, state, sub_state, executed, reason, last_error
+), event_recorded AS (
+    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+                          message)
+    SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason,
+           q.last_error
+      FROM queued q
+), bytes_recorded AS (
+    INSERT INTO signed_tx (submitter_id, tx_id, tx_hash, nonce, kind, raw_tx, gas_limit, fee_cap,
+                           tip, legacy)
+    SELECT q.submitter_id, q.tx_id, @tx_hash::BYTEA, @nonce::BIGINT, 'ORIGINAL', @raw_tx::BYTEA,
+           @gas_limit::BIGINT, CAST(@fee_cap::TEXT AS NUMERIC), CAST(@tip::TEXT AS NUMERIC),
+           @legacy::BOOLEAN
+      FROM queued q WHERE @signed::BOOLEAN
+)
+SELECT q.tx_id FROM queued q;
+
+-- InsertSignedBytes adds bytes that replace those of a transaction of a client that is not final.
+-- name: InsertSignedBytes :execrows
+INSERT INTO signed_tx (submitter_id, tx_id, tx_hash, nonce, kind, raw_tx, gas_limit, fee_cap, tip,
+                       legacy)
+SELECT t.submitter_id, t.tx_id, @tx_hash::BYTEA, @nonce::BIGINT, @kind::TEXT, @raw_tx::BYTEA,
+       @gas_limit::BIGINT, CAST(@fee_cap::TEXT AS NUMERIC), CAST(@tip::TEXT AS NUMERIC),
+       @legacy::BOOLEAN
+  FROM managed_tx t
+ WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND t.signed AND t.terminal_at IS NULL
+ON CONFLICT DO NOTHING;
+
+-- PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first.
+-- name: PendingSigned :many
+SELECT s.tx_id, s.tx_hash, s.nonce, s.kind, s.raw_tx, s.gas_limit, s.fee_cap, s.tip, s.legacy
+  FROM managed_tx t
+  JOIN signed_tx s ON s.submitter_id = t.submitter_id AND s.tx_id = t.tx_id
+ WHERE t.submitter_id = @submitter_id AND t.terminal_at IS NULL AND t.signed
+   AND NOT EXISTS (SELECT FROM tx_attempt a
+                    WHERE a.submitter_id = s.submitter_id AND a.tx_hash = s.tx_hash)
+ ORDER BY s.nonce, s.created_at
+ LIMIT @max_rows::INT;

@@ -192,6 +192,134 @@ func (q *Queries) InsertNonceRequests(ctx context.Context, arg InsertNonceReques
 	return items, nil
 }
 
+const insertReserved = `-- name: InsertReserved :one
+WITH held AS MATERIALIZED (
+    SELECT x.submitter_id, x.nonce, x.reservation_id
+      FROM external_nonce x
+     WHERE x.submitter_id = $1 AND x.reservation_id = $2
+       AND x.state IN ('PENDING', 'ACCEPTED')
+       AND (NOT $3::BOOLEAN
+            OR EXISTS (SELECT FROM nonce_hash h
+                        WHERE h.submitter_id = x.submitter_id AND h.nonce = x.nonce
+                          AND h.tx_hash = $4::BYTEA))
+), queued AS (
+    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data,
+                            gas_limit, caller, reservation_id, signed)
+    SELECT h.submitter_id, $5::UUID, 'reservation/' || h.reservation_id,
+           $6::BYTEA, NULLIF($7::BYTEA, ''), CAST($8::TEXT AS NUMERIC),
+           $9::BYTEA, $10::BIGINT, $11::TEXT, h.reservation_id, $3::BOOLEAN
+      FROM held h
+    ON CONFLICT (submitter_id, request_id) DO NOTHING
+    RETURNING submitter_id, tx_id, version, state, sub_state, executed, reason, last_error
+), event_recorded AS (
+    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+                          message)
+    SELECT q.submitter_id, q.tx_id, q.version, 'QUEUED', q.state, q.sub_state, q.executed, q.reason,
+           q.last_error
+      FROM queued q
+), bytes_recorded AS (
+    INSERT INTO signed_tx (submitter_id, tx_id, tx_hash, nonce, kind, raw_tx, gas_limit, fee_cap,
+                           tip, legacy)
+    SELECT q.submitter_id, q.tx_id, $4::BYTEA, $12::BIGINT, 'ORIGINAL', $13::BYTEA,
+           $14::BIGINT, CAST($15::TEXT AS NUMERIC), CAST($16::TEXT AS NUMERIC),
+           $17::BOOLEAN
+      FROM queued q WHERE $3::BOOLEAN
+)
+SELECT q.tx_id FROM queued q
+`
+
+type InsertReservedParams struct {
+	SubmitterID   int32
+	ReservationID uuid.UUID
+	Signed        bool
+	TxHash        []byte
+	TxID          uuid.UUID
+	RequestHash   []byte
+	ToAddress     []byte
+	ValueWei      string
+	Data          []byte
+	PayloadGas    int64
+	Caller        string
+	Nonce         int64
+	RawTx         []byte
+	GasLimit      int64
+	FeeCap        string
+	Tip           string
+	Legacy        bool
+}
+
+// InsertReserved queues the transaction of a reserved nonce: signed by the client, with its bytes,
+// or a cancel transaction that fills the nonce. It inserts nothing unless the reservation holds the
+// nonce and the nonce is not RESERVED or RECYCLABLE, nor of a client without its recorded hash.
+func (q *Queries) InsertReserved(ctx context.Context, arg InsertReservedParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, insertReserved,
+		arg.SubmitterID,
+		arg.ReservationID,
+		arg.Signed,
+		arg.TxHash,
+		arg.TxID,
+		arg.RequestHash,
+		arg.ToAddress,
+		arg.ValueWei,
+		arg.Data,
+		arg.PayloadGas,
+		arg.Caller,
+		arg.Nonce,
+		arg.RawTx,
+		arg.GasLimit,
+		arg.FeeCap,
+		arg.Tip,
+		arg.Legacy,
+	)
+	var tx_id uuid.UUID
+	err := row.Scan(&tx_id)
+	return tx_id, err
+}
+
+const insertSignedBytes = `-- name: InsertSignedBytes :execrows
+INSERT INTO signed_tx (submitter_id, tx_id, tx_hash, nonce, kind, raw_tx, gas_limit, fee_cap, tip,
+                       legacy)
+SELECT t.submitter_id, t.tx_id, $1::BYTEA, $2::BIGINT, $3::TEXT, $4::BYTEA,
+       $5::BIGINT, CAST($6::TEXT AS NUMERIC), CAST($7::TEXT AS NUMERIC),
+       $8::BOOLEAN
+  FROM managed_tx t
+ WHERE t.submitter_id = $9 AND t.tx_id = $10 AND t.signed AND t.terminal_at IS NULL
+ON CONFLICT DO NOTHING
+`
+
+type InsertSignedBytesParams struct {
+	TxHash      []byte
+	Nonce       int64
+	Kind        string
+	RawTx       []byte
+	GasLimit    int64
+	FeeCap      string
+	Tip         string
+	Legacy      bool
+	SubmitterID int32
+	TxID        uuid.UUID
+}
+
+// InsertSignedBytes adds bytes that replace those of a transaction of a client that is not final.
+func (q *Queries) InsertSignedBytes(ctx context.Context, arg InsertSignedBytesParams) (int64, error) {
+	result, err := q.db.Exec(ctx, insertSignedBytes,
+		arg.TxHash,
+		arg.Nonce,
+		arg.Kind,
+		arg.RawTx,
+		arg.GasLimit,
+		arg.FeeCap,
+		arg.Tip,
+		arg.Legacy,
+		arg.SubmitterID,
+		arg.TxID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const nonceByReservation = `-- name: NonceByReservation :one
 SELECT x.nonce FROM external_nonce x
  WHERE x.submitter_id = $1 AND x.reservation_id = $2
@@ -405,6 +533,65 @@ func (q *Queries) OpenNonces(ctx context.Context, submitterID int32) ([]OpenNonc
 			&i.NeedsOperator,
 			&i.LeftMs,
 			&i.AgeMs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const pendingSigned = `-- name: PendingSigned :many
+SELECT s.tx_id, s.tx_hash, s.nonce, s.kind, s.raw_tx, s.gas_limit, s.fee_cap, s.tip, s.legacy
+  FROM managed_tx t
+  JOIN signed_tx s ON s.submitter_id = t.submitter_id AND s.tx_id = t.tx_id
+ WHERE t.submitter_id = $1 AND t.terminal_at IS NULL AND t.signed
+   AND NOT EXISTS (SELECT FROM tx_attempt a
+                    WHERE a.submitter_id = s.submitter_id AND a.tx_hash = s.tx_hash)
+ ORDER BY s.nonce, s.created_at
+ LIMIT $2::INT
+`
+
+type PendingSignedParams struct {
+	SubmitterID int32
+	MaxRows     int32
+}
+
+type PendingSignedRow struct {
+	TxID     uuid.UUID
+	TxHash   []byte
+	Nonce    int64
+	Kind     string
+	RawTx    []byte
+	GasLimit int64
+	FeeCap   string
+	Tip      string
+	Legacy   bool
+}
+
+// PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first.
+func (q *Queries) PendingSigned(ctx context.Context, arg PendingSignedParams) ([]PendingSignedRow, error) {
+	rows, err := q.db.Query(ctx, pendingSigned, arg.SubmitterID, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PendingSignedRow
+	for rows.Next() {
+		var i PendingSignedRow
+		if err := rows.Scan(
+			&i.TxID,
+			&i.TxHash,
+			&i.Nonce,
+			&i.Kind,
+			&i.RawTx,
+			&i.GasLimit,
+			&i.FeeCap,
+			&i.Tip,
+			&i.Legacy,
 		); err != nil {
 			return nil, err
 		}
