@@ -101,6 +101,12 @@ func (r *harness) nonceIs(nonce txn.Nonce, state txn.NonceState, reason string) 
 // signFor signs a transfer as the client would.
 func signFor(t *testing.T, c *chaintest.Chain, nonce txn.Nonce, value uint64) txn.Signed {
 	t.Helper()
+	return signWith(t, c, nonce, value, 100e9)
+}
+
+func signWith(t *testing.T, c *chaintest.Chain, nonce txn.Nonce, value,
+	limit uint64) txn.Signed {
+	t.Helper()
 	book, err := sign.NewBook(sign.Entry{Name: "keys", Holder: sign.NewMemory(devchain.Key(0))})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +115,7 @@ func signFor(t *testing.T, c *chaintest.Chain, nonce txn.Nonce, value uint64) tx
 	p.Value = *uint256.NewInt(value)
 	signed, err := book.Sign(t.Context(), "keys", txn.Unsigned{
 		ChainID: c.ID(), From: devchain.Address(0), Nonce: nonce, Payload: p,
-		Fees:     txn.Fees{Cap: *uint256.NewInt(100e9), Tip: *uint256.NewInt(1e9)},
+		Fees:     txn.Fees{Cap: *uint256.NewInt(limit), Tip: *uint256.NewInt(limit / 100)},
 		GasLimit: 21000,
 	})
 	if err != nil {
@@ -154,4 +160,138 @@ func TestExternal_AllocateReleaseRecord(t *testing.T) {
 	r.nonceIs(0, txn.NoncePending, "")
 	c.Mine(5)
 	r.nonceIs(0, txn.NonceAccepted, txn.NonceByReceipt)
+}
+
+// TestExternal_Decision32_HandlerFails_Quarantined: a handler that failed may have signed, so its
+// nonce is quarantined, and never reserved again on its word alone.
+func TestExternal_Decision32_HandlerFails_Quarantined(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 4)
+	n := r.startOn(c, "a", nil)
+	id, nonce := r.allocateNonce(n.store, "k")
+	r.underReservation(r.admin, id,
+		store.NonceAsk{Kind: txn.RequestQuarantine, Reason: "exception"}, txn.Applied)
+	r.nonceIs(nonce, txn.NoncePending, txn.NonceQuarantined)
+	if _, other := r.allocateNonce(n.store, "k2"); other == nonce {
+		t.Fatal("a quarantined nonce is reserved again")
+	}
+}
+
+// TestExternal_Decision33_Expired_Quarantined: an expired reservation is quarantined too, and a
+// report that comes after that, and after a takeover, is recorded.
+func TestExternal_Decision33_Expired_Quarantined(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 4)
+	n := r.startOn(c, "a", nil)
+	asked, outcome := r.askNonce(n.store, store.NonceAsk{Kind: txn.RequestAllocate,
+		RequestID: "k", TTL: time.Millisecond})
+	if outcome.Result != txn.Applied {
+		t.Fatal(outcome.Result)
+	}
+	r.nonceIs(outcome.Nonce, txn.NoncePending, txn.NonceExpired)
+	n.stop()
+	r.startOn(c, "b", nil)
+	if _, other := r.allocateNonce(r.admin, "k2"); other == outcome.Nonce {
+		t.Fatal("an expired nonce is reserved again")
+	}
+	signed := signFor(t, c, outcome.Nonce, 1)
+	r.underReservation(r.admin, asked.Reservation,
+		store.NonceAsk{Kind: txn.RequestRecordHash, Hash: signed.Hash}, txn.Applied)
+	if answer := c.Send(t.Context(), signed); answer.Class != txn.Accepted {
+		t.Fatalf("sent: %+v", answer)
+	}
+	c.Mine(5)
+	r.nonceIs(outcome.Nonce, txn.NonceAccepted, txn.NonceByReceipt)
+}
+
+// TestExternal_Decision34_Reconcile_EvidenceOnly: a transaction above a hole is invisible to the
+// account's pending nonce (H44). Neither that nor age frees its nonce, or the hole's. An operator
+// decides on the hole, and the settled nonce accepts the rest.
+func TestExternal_Decision34_Reconcile_EvidenceOnly(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 8)
+	r.policy.External.HardMaxAge = time.Millisecond
+	n := r.startOn(c, "a", nil)
+	hole, holeNonce := r.allocateNonce(n.store, "hole")
+	above, aboveNonce := r.allocateNonce(n.store, "above")
+	signed := signFor(t, c, aboveNonce, 1)
+	if answer := c.Send(t.Context(), signed); answer.Class != txn.Accepted &&
+		answer.Class != txn.NonceGap {
+		t.Fatalf("sent: %+v", answer)
+	}
+	for _, id := range []txn.ReservationID{hole, above} { // nobody reports a hash
+		r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestQuarantine}, txn.Applied)
+	}
+	for _, nonce := range []txn.Nonce{holeNonce, aboveNonce} {
+		r.eventually("it needs an operator", func() error {
+			c.Mine(1)
+			info, err := r.admin.Nonce(context.Background(), r.submitters[0], nonce)
+			if err == nil && (info.State != txn.NoncePending || !info.NeedsOperator) {
+				err = fmt.Errorf("it is %s", info.State)
+			}
+			return err
+		})
+	}
+	if _, next := r.allocateNonce(r.admin, "next"); next <= aboveNonce {
+		t.Fatalf("nonce %d is reserved again", next)
+	}
+	r.underReservation(r.admin, hole, store.NonceAsk{Kind: txn.RequestResolve,
+		Action: txn.NonceNeverSigned, Operator: "op", Reason: "the holder never started"},
+		txn.Applied)
+	r.nonceIs(holeNonce, txn.NonceRecyclable, txn.NonceByOperator)
+	if _, reused := r.allocateNonce(r.admin, "reuse"); reused != holeNonce {
+		t.Fatalf("reserved %d, want the hole %d", reused, holeNonce)
+	}
+	if answer := c.Send(t.Context(), signFor(t, c, holeNonce, 2)); answer.Class != txn.Accepted {
+		t.Fatalf("sent: %+v", answer)
+	}
+	_ = c.Send(t.Context(), signed) // a pool without room for gaps did not keep it
+	c.Mine(6)
+	r.nonceIs(holeNonce, txn.NonceAccepted, txn.NonceBySettled)
+	r.nonceIs(aboveNonce, txn.NonceAccepted, txn.NonceBySettled)
+}
+
+// TestExternal_Fill_HoleClosed: a cancel transaction of Fencepost uses the nonce of a holder that
+// is gone.
+func TestExternal_Fill_HoleClosed(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 8)
+	n := r.startOn(c, "a", nil)
+	id, nonce := r.allocateNonce(n.store, "k")
+	r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestQuarantine}, txn.Applied)
+	tx, err := r.admin.QueueReserved(t.Context(), store.ReservedTx{Reservation: id,
+		Payload: txn.CancelPayload(devchain.Address(0))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestRelease},
+		txn.ResultNonceState)
+	if is := r.mineUntilFinal(c, tx); is.State != txn.Confirmed || *is.Nonce != nonce {
+		t.Fatalf("it ended as %s %v", is.State, is.Nonce)
+	}
+	c.Mine(3)
+	r.nonceIs(nonce, txn.NonceAccepted, "")
+}
+
+// TestExternal_ReleasedNonceUsed_Protects: a nonce that its holder released is used on chain.
+func TestExternal_ReleasedNonceUsed_Protects(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 8)
+	n := r.startOn(c, "a", nil)
+	id, nonce := r.allocateNonce(n.store, "k")
+	r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestRelease}, txn.Applied)
+	if answer := c.Send(t.Context(), signFor(t, c, nonce, 1)); answer.Class != txn.Accepted {
+		t.Fatalf("sent: %+v", answer)
+	}
+	c.Mine(6)
+	r.nonceIs(nonce, txn.NonceAccepted, txn.NonceUsedReleased)
+	info, err := r.admin.Submitter(t.Context(), r.submitters[0])
+	if err != nil || info.Cursor.Protected == nil ||
+		info.Cursor.Protected.Reason != txn.ReasonNonceElsewhere {
+		t.Fatalf("not protected: %+v %v", info.Cursor, err)
+	}
+	_, outcome := r.askNonce(r.admin, store.NonceAsk{Kind: txn.RequestAllocate, RequestID: "x"})
+	if outcome.Result != txn.ResultProtected {
+		t.Fatalf("allocated under a protection: %s", outcome.Result)
+	}
 }

@@ -73,7 +73,8 @@ func checkWrites(submitter txn.SubmitterID, c txn.Change) error {
 		}
 		if w.Reserved && c.Take == nil { // the trigger nonce_is_reserved checks the reservation
 			if w.Attempt == nil || w.Next.Nonce == nil || w.Attempt.Nonce != *w.Next.Nonce {
-				return fmt.Errorf("transaction %s takes a reserved nonce without signed bytes", w.Tx)
+				return fmt.Errorf("transaction %s takes a reserved nonce without signed bytes",
+					w.Tx)
 			}
 			continue
 		}

@@ -50,7 +50,8 @@ func (s *Store) QueueReserved(ctx context.Context, r ReservedTx) (txn.TxID, erro
 		p.Data = []byte{}
 	}
 	if a := r.Signed; a != nil {
-		p.TxHash, p.RawTx, p.Nonce = a.Hash[:], a.Raw, int64(a.Nonce)
+		p.TxHash, p.RawTx = a.Hash[:], a.Raw
+		p.Nonce = int64(a.Nonce)
 		p.GasLimit, p.Legacy = int64(a.GasLimit), a.Fees.Legacy
 		p.FeeCap, p.Tip = a.Fees.Cap.Dec(), a.Fees.Tip.Dec()
 	}

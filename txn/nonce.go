@@ -173,9 +173,6 @@ type ExternalPolicy struct {
 	ReconcileInterval time.Duration
 	// age of a PENDING nonce without evidence after which it needs an operator; 0: never
 	HardMaxAge time.Duration
-	// age of a PENDING nonce without a hash, below one that is in use, after which it is filled
-	// with a cancel transaction; 0: never
-	FillAfter time.Duration
 }
 
 // defaultReconcile is the default of ExternalPolicy.ReconcileInterval.

@@ -33,7 +33,8 @@ var decidedReasons = map[string]bool{
 // its answer. The query is claimed with the broadcast: a crash costs one interval and never causes
 // two concurrent queries (C27, H70).
 func applyStuckPolicy(v *View, tx *Tx) (Step, bool) {
-	if !v.Policy.Stuck || tx.Signed || tx.State != Stuck || !tx.Turn.Claimed || decidedReasons[tx.Reason] ||
+	if !v.Policy.Stuck || tx.Signed || tx.State != Stuck || !tx.Turn.Claimed ||
+		decidedReasons[tx.Reason] ||
 		v.Cursor.Protected != nil {
 		return nil, false
 	}

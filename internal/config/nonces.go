@@ -9,16 +9,6 @@ type NonceAPI struct {
 	MaxTTL            time.Duration
 	ReconcileInterval time.Duration
 	HardMaxAge        time.Duration
-	FillHoles         bool
-	FillAfter         time.Duration
-}
-
-// Fills returns the age after which a hole is filled; 0: never.
-func (n NonceAPI) Fills() time.Duration {
-	if !n.FillHoles {
-		return 0
-	}
-	return n.FillAfter
 }
 
 func nonceFields() []field[NonceAPI] {
@@ -37,15 +27,8 @@ func nonceFields() []field[NonceAPI] {
 			"Time between two reads of an account with nonces that are RESERVED or PENDING.",
 			func(n *NonceAPI) *time.Duration { return &n.ReconcileInterval }),
 		value("pending_hard_max_age", orZero(span(time.Second, 30*24*time.Hour)), "1h",
-			"Age of a PENDING nonce after which it needs an operator, who decides with fencepost "+
-				"nonce resolve. 0: never.",
+			"Age of a PENDING nonce after which it needs an operator, who decides with "+
+				"ResolveNonce. 0: never.",
 			func(n *NonceAPI) *time.Duration { return &n.HardMaxAge }),
-		value("fill_holes", yesNo(), "false",
-			"Fill PENDING nonces below ones in use with a cancel transaction, if no signed "+
-				"transaction for them was reported. This needs the key of the account.",
-			func(n *NonceAPI) *bool { return &n.FillHoles }),
-		value("fill_after", span(time.Second, 30*24*time.Hour), "10m",
-			"Age of a PENDING nonce after which fill_holes fills it.",
-			func(n *NonceAPI) *time.Duration { return &n.FillAfter }),
 	}
 }

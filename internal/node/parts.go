@@ -147,7 +147,6 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 		policy.External = txn.ExternalPolicy{
 			ReconcileInterval: n.cfg.NonceAPI.ReconcileInterval,
 			HardMaxAge:        n.cfg.NonceAPI.HardMaxAge,
-			FillAfter:         n.cfg.NonceAPI.Fills(),
 		}
 		o.Chains = append(o.Chains, engine.ChainOptions{
 			Name: c.Name, PollInterval: c.PollInterval,
