@@ -104,6 +104,9 @@ func (a *actor) applyNonces(c *txn.Change) {
 		default:
 			list = slices.Insert(list, at, w.Next)
 		}
+		if w.Next.State == txn.NonceAccepted {
+			a.noteAccepted(&w.Next)
+		}
 		a.noteNonce(w)
 	}
 	a.ledger.Nonces = list
@@ -113,6 +116,18 @@ func (a *actor) applyNonces(c *txn.Change) {
 	}
 	a.nonces.requests = slices.DeleteFunc(slices.Clone(a.nonces.requests),
 		func(r txn.NonceRequest) bool { return done[r.No] })
+}
+
+// noteAccepted gives requests that still wait the nonce of their reservation, which leaves memory:
+// without it they would be answered as those of a released reservation.
+func (a *actor) noteAccepted(n *txn.ExternalNonce) {
+	a.nonces.requests = slices.Clone(a.nonces.requests)
+	for i := range a.nonces.requests {
+		if r := &a.nonces.requests[i]; r.Reservation == n.Reservation {
+			accepted := *n
+			r.Accepted = &accepted
+		}
+	}
 }
 
 // noteNonce logs and counts a change of one nonce.

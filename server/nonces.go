@@ -67,7 +67,11 @@ func (s *nonceService) AllocateNonce(ctx context.Context,
 	if err != nil {
 		return nil, status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), err)
 	}
-	if info.Reservation != asked.Reservation {
+	if info.Reservation == asked.Reservation && info.Caller != auth.RightsOf(ctx).Caller() {
+		return nil, status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), store.ErrKeyReused)
+	}
+	// a released nonce is the next one's who asks
+	if info.Reservation != asked.Reservation || info.State == txn.NonceRecyclable {
 		return nil, status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), status.NonceState(
 			"its reservation %s has ended; use a new request_id", asked.Reservation))
 	}

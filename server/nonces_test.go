@@ -107,13 +107,18 @@ func TestNonces_AllocateReportRelease(t *testing.T) {
 	_, err = nonces.ReleaseNonce(h.ctx, &pb.ReleaseNonceRequest{
 		ReservationId: first.GetReservationId(), NeverSigned: true})
 	wantStatus(t, err, codes.FailedPrecondition, "NONCE_STATE")
+	// the released reservation names its nonce no more
+	ended := func() {
+		t.Helper()
+		_, err := nonces.AllocateNonce(h.ctx, &pb.AllocateNonceRequest{Submitter: "alice",
+			RequestId: "k1"})
+		wantStatus(t, err, codes.FailedPrecondition, "NONCE_STATE")
+	}
+	ended()
 	if third := allocate("k2"); third.GetNonce() != 1 {
 		t.Fatalf("the released nonce is not reserved again: %v", third)
 	}
-	// the released reservation names its nonce no more
-	_, err = nonces.AllocateNonce(h.ctx, &pb.AllocateNonceRequest{Submitter: "alice",
-		RequestId: "k1"})
-	wantStatus(t, err, codes.FailedPrecondition, "NONCE_STATE")
+	ended()
 	page, err := nonces.ListNonces(h.ctx, &pb.ListNoncesRequest{Submitter: "alice", PageSize: 1})
 	h.must(err)
 	next, err := nonces.ListNonces(h.ctx, &pb.ListNoncesRequest{Submitter: "alice", PageSize: 1,
@@ -166,6 +171,9 @@ func TestNonces_OtherCaller_Denied(t *testing.T) {
 	r, err := nonces.AllocateNonce(withToken(h.ctx, "one-token"),
 		&pb.AllocateNonceRequest{Submitter: "alice", RequestId: "k"})
 	h.must(err)
+	_, err = nonces.AllocateNonce(withToken(h.ctx, "two-token"),
+		&pb.AllocateNonceRequest{Submitter: "alice", RequestId: "k"})
+	wantStatus(t, err, codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED")
 	release := &pb.ReleaseNonceRequest{ReservationId: r.GetNonce().GetReservationId(),
 		NeverSigned: true}
 	for _, token := range []string{"two-token", "plain-token"} {

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -188,5 +190,48 @@ func TestSetPolicies_ExternalMode_OnlyAtRest(t *testing.T) {
 	set(id, txn.Strict, true)
 	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r"}); err != nil {
 		t.Errorf("a strict submitter accepts none: %v", err)
+	}
+}
+
+// TestNonces_SignedTx_NotReservedAgain: a transaction that was queued under the released
+// reservation keeps its nonce from another one.
+func TestNonces_SignedTx_NotReservedAgain(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l, n := externalOwner(k, s)
+	released := moved(n, txn.NonceRecyclable)
+	k.done(s, l, nonceChange(released))
+	k.exec("ALTER TABLE managed_tx DISABLE TRIGGER guard") // the row has no event
+	k.exec(`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data,
+		gas_limit, reservation_id, signed)
+		VALUES ($1, $2::UUID, 'reservation/' || $2::UUID, $3, 0, '', 0, $2::UUID, TRUE)`,
+		id, uuid.UUID(n.Reservation), hashOf(1).Bytes())
+	again := moved(released.Next, txn.NonceReserved)
+	reservation, err := txn.NewTxID(s.clock.Now(), id)
+	k.must(err)
+	again.Next.Reservation, again.TTL = reservation, longTTL
+	k.want(k.commit(s, l, txn.Change{Nonces: &txn.NonceChange{Reserves: true, From: 1, To: 1,
+		Writes: []txn.NonceWrite{again}}}), Refused)
+}
+
+// TestNonces_LateHash_KeepsHolder: a hash that is reported for an accepted nonce changes nothing
+// else of it.
+func TestNonces_LateHash_KeepsHolder(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l, n := externalOwner(k, s)
+	accepted := moved(n, txn.NonceAccepted)
+	accepted.Next.Caller, accepted.Next.Reason = "one", txn.NonceBySettled
+	k.done(s, l, nonceChange(accepted))
+	_, err := s.AskNonce(k.ctx, NonceAsk{Submitter: id, Kind: txn.RequestRecordHash,
+		Reservation: n.Reservation, Hash: hashOf(3)})
+	k.must(err)
+	of, err := s.NonceRequests(k.ctx, []txn.SubmitterID{id})
+	k.must(err)
+	if len(of[id]) != 1 || of[id][0].Accepted == nil || of[id][0].Accepted.Caller != "one" ||
+		of[id][0].Accepted.Reason != txn.NonceBySettled {
+		t.Fatalf("read %+v", of[id])
 	}
 }

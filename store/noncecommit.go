@@ -252,6 +252,8 @@ func (s *Store) NonceRequests(ctx context.Context,
 			request.Accepted = &txn.ExternalNonce{
 				Nonce: txn.Nonce(r.Accepted), State: txn.NonceAccepted, Version: r.Version,
 				Reservation: request.Reservation,
+				Holder:      r.AcceptedHolder, Caller: r.AcceptedCaller,
+				Reason: r.AcceptedReason, Message: r.AcceptedMessage,
 			}
 		}
 		id := txn.SubmitterID(r.SubmitterID)

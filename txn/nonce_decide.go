@@ -29,11 +29,30 @@ func external(v *View) (Step, bool) {
 	if step, ok := b.answer(); ok {
 		return step, true
 	}
+	if step, ok := b.failUnreserved(); ok {
+		return step, true
+	}
 	b.age()
 	if len(b.order) == 0 && len(b.change.Results) == 0 {
 		return b.readDue()
 	}
 	return Record{Change{Nonces: b.finish()}}, true
+}
+
+// failUnreserved fails a queued transaction without a reservation: it was queued by an older
+// program, or while the mode changed, and only clients take nonces here.
+func (b *nonceBook) failUnreserved() (Step, bool) {
+	if len(b.order) > 0 || len(b.change.Results) > 0 {
+		return nil, false // those are recorded first
+	}
+	for i := range b.v.Queue {
+		if tx := &b.v.Queue[i]; tx.Reservation == (ReservationID{}) && tx.Requeued == 0 {
+			return Record{failUnsent(b.v, tx, ReasonInvalid,
+				"the submitter is in mode EXTERNAL, where clients sign; reserve a nonce with "+
+					"AllocateNonce")}, true
+		}
+	}
+	return nil, false
 }
 
 // nonceBook is the nonces of a submitter while a change is made.
@@ -325,6 +344,9 @@ func (b *nonceBook) apply(r *NonceRequest) (result string, nonce *Nonce) {
 	return ResultUnknownCommand, nil
 }
 
+// readPause is the least time between two reads of the account for allocations.
+const readPause = time.Second
+
 // prepareAllocation returns the step that an allocation needs first: a read of the account, since
 // the owner knows nothing of it or has not looked for long, and the start of the cursor. The
 // account only shows whether another program uses the key: the nonce comes from the cursor.
@@ -334,7 +356,7 @@ func (b *nonceBook) prepareAllocation() (Step, bool) {
 		return nil, false
 	}
 	if at := v.External.ReadAt; v.Account == nil &&
-		(at.IsZero() || v.Now.Sub(at) >= v.Policy.External.interval()) {
+		(at.IsZero() || v.Now.Sub(at) >= min(v.Policy.External.interval(), readPause)) {
 		return b.read(), true
 	}
 	if v.Cursor == nil && b.notReady() == "" {
@@ -386,9 +408,10 @@ func (b *nonceBook) allocate(r *NonceRequest) (string, *Nonce) {
 		return fmt.Sprintf("%s: %d nonces are RESERVED or PENDING", ResultExhausted,
 			b.unsettled()), nil
 	}
+	// a nonce that the chain shows as used, or may, was signed after all: see protectUsed
 	i := slices.IndexFunc(b.rows, func(n ExternalNonce) bool {
 		return n.State == NonceRecyclable && b.writes[n.Nonce] == nil &&
-			(v.Account == nil || n.Nonce >= v.Account.Latest)
+			v.Account != nil && n.Nonce >= v.Account.Latest
 	})
 	if i < 0 {
 		i = len(b.rows)

@@ -144,7 +144,7 @@ BEGIN
        OR EXISTS (SELECT FROM managed_tx t
                    WHERE t.submitter_id = NEW.submitter_id
                      AND (t.nonce = NEW.nonce
-                          OR t.request_id = 'reservation/' || NEW.reservation_id)) THEN
+                          OR t.request_id = 'reservation/' || OLD.reservation_id)) THEN
         RAISE EXCEPTION 'nonce % of submitter % must not be %: signed bytes are recorded for it',
             NEW.nonce, NEW.submitter_id, NEW.state;
     END IF;

@@ -50,7 +50,11 @@ SELECT k.submitter_id, k.request_no, k.kind, k.reservation_id, k.holder, k.ttl_m
        k.action, k.reason, k.operator, k.caller,
        (k.created_at < clock_timestamp() - make_interval(secs => @stale::FLOAT8))::BOOLEAN AS stale,
        coalesce(x.nonce, -1)::BIGINT AS accepted,
-       coalesce(x.version, 0)::BIGINT AS version
+       coalesce(x.version, 0)::BIGINT AS version,
+       coalesce(x.holder, '')::TEXT AS accepted_holder,
+       coalesce(x.caller, '')::TEXT AS accepted_caller,
+       coalesce(x.reason, '')::TEXT AS accepted_reason,
+       coalesce(x.message, '')::TEXT AS accepted_message
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
        SELECT c.* FROM nonce_request c

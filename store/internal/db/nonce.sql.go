@@ -16,7 +16,11 @@ SELECT k.submitter_id, k.request_no, k.kind, k.reservation_id, k.holder, k.ttl_m
        k.action, k.reason, k.operator, k.caller,
        (k.created_at < clock_timestamp() - make_interval(secs => $1::FLOAT8))::BOOLEAN AS stale,
        coalesce(x.nonce, -1)::BIGINT AS accepted,
-       coalesce(x.version, 0)::BIGINT AS version
+       coalesce(x.version, 0)::BIGINT AS version,
+       coalesce(x.holder, '')::TEXT AS accepted_holder,
+       coalesce(x.caller, '')::TEXT AS accepted_caller,
+       coalesce(x.reason, '')::TEXT AS accepted_reason,
+       coalesce(x.message, '')::TEXT AS accepted_message
   FROM (SELECT unnest($2::INT[]) AS submitter_id) s
  CROSS JOIN LATERAL (
        SELECT c.submitter_id, c.request_no, c.kind, c.reservation_id, c.request_id, c.holder, c.ttl_ms, c.tx_hash, c.action, c.reason, c.operator, c.caller, c.created_at, c.applied_at, c.result, c.nonce, c.fencing_token FROM nonce_request c
@@ -35,20 +39,24 @@ type InboxNoncesParams struct {
 }
 
 type InboxNoncesRow struct {
-	SubmitterID   int32
-	RequestNo     int64
-	Kind          string
-	ReservationID uuid.UUID
-	Holder        string
-	TtlMs         int64
-	TxHash        []byte
-	Action        string
-	Reason        string
-	Operator      string
-	Caller        string
-	Stale         bool
-	Accepted      int64
-	Version       int64
+	SubmitterID     int32
+	RequestNo       int64
+	Kind            string
+	ReservationID   uuid.UUID
+	Holder          string
+	TtlMs           int64
+	TxHash          []byte
+	Action          string
+	Reason          string
+	Operator        string
+	Caller          string
+	Stale           bool
+	Accepted        int64
+	Version         int64
+	AcceptedHolder  string
+	AcceptedCaller  string
+	AcceptedReason  string
+	AcceptedMessage string
 }
 
 // InboxNonces lists the oldest requests of submitters that are not applied. An ALLOCATE that is
@@ -78,6 +86,10 @@ func (q *Queries) InboxNonces(ctx context.Context, arg InboxNoncesParams) ([]Inb
 			&i.Stale,
 			&i.Accepted,
 			&i.Version,
+			&i.AcceptedHolder,
+			&i.AcceptedCaller,
+			&i.AcceptedReason,
+			&i.AcceptedMessage,
 		); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,58 @@
+package txn
+
+import (
+	"testing"
+	"time"
+)
+
+// externalView is an external submitter with one nonce in this state, and the cursor at 1.
+func externalView(state NonceState, account *Account) *View {
+	v := newWorld(0, Policy{}).view
+	v.Submitter.Mode, v.Submitter.Limit = External, 8
+	v.Cursor, v.Account = &Cursor{Next: 1}, account
+	v.External = ExternalView{
+		Nonces: []ExternalNonce{{
+			State: state, Version: 1, Reservation: TxID{1}, Expires: v.Now.Add(time.Hour),
+		}},
+		Requests: []NonceRequest{{
+			No: 1, Kind: RequestAllocate, Reservation: TxID{2}, TTL: time.Minute,
+		}},
+		ReadAt: v.Now,
+	}
+	return &v
+}
+
+// TestExternal_Recyclable_OnlyIfUnusedOnChain: a released nonce is reserved again only if the chain
+// shows that it is unused.
+func TestExternal_Recyclable_OnlyIfUnusedOnChain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		account *Account
+		want    Nonce
+	}{
+		"unused":           {&Account{}, 0},
+		"used, unsettled":  {&Account{Latest: 1, Pending: 1}, 1},
+		"account not read": {nil, 1},
+	} {
+		step, ok := external(externalView(NonceRecyclable, c.account))
+		r, isRecord := step.(Record)
+		if !ok || !isRecord || len(r.Change.Nonces.Results) != 1 {
+			t.Fatalf("%s: %+v", name, step)
+		}
+		if got := r.Change.Nonces.Results[0].Nonce; got == nil || *got != c.want {
+			t.Errorf("%s: allocated %v, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestExternal_UnreservedTx_Failed: a transaction of CreateTx takes no nonce in mode EXTERNAL.
+func TestExternal_UnreservedTx_Failed(t *testing.T) {
+	t.Parallel()
+	v := externalView(NonceReserved, &Account{})
+	v.External.Requests = nil
+	v.Queue = []Tx{{ID: TxID{9}, Status: Status{State: Queued}}}
+	r, ok := Decide(v).(Record)
+	if !ok || len(r.Change.Writes) != 1 || r.Change.Writes[0].Next.State != Failed {
+		t.Fatalf("decided %+v", r)
+	}
+}
