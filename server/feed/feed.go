@@ -191,7 +191,9 @@ func (f *Feed) read(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("server: read the head of the feed: %w", err)
 	}
-	if f.at.Seen == "" || !head.Holds(f.at) {
+	// Trimmed events are hours old: the node stood still, and may have missed them.
+	missed := head.Trims(f.at) && !head.Trims(store.Position{Seen: head.Snapshot})
+	if f.at.Seen == "" || !head.Holds(f.at) || missed {
 		f.begin(head)
 	}
 	f.at.Timeline = head.Timeline
@@ -240,8 +242,8 @@ func (f *Feed) bound(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeoutCause(ctx, f.limits.ReadTimeout, store.ErrUnavailable)
 }
 
-// begin starts at a snapshot. The feed has a gap there: the ledger was restored, or went back. The
-// streams from before it end.
+// begin starts at a snapshot. The feed has a gap there: the ledger was restored or went back, or
+// unread events were archived. The streams from before it end.
 func (f *Feed) begin(head store.Head) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -522,3 +522,49 @@ func TestFeed_FailOver(t *testing.T) {
 		})
 	}
 }
+
+// TestFeed_FrozenBehindArchive_StreamsEnd: events were archived and removed while the node stood
+// still, and its feed never read them.
+func TestFeed_FrozenBehindArchive_StreamsEnd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ after, expired bool }{
+		"read before the removal": {true, false}, "not read": {false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newModel()
+			f, err := New(Options{
+				Store: m, Tail: m, Clock: clock.Real{}, Logger: slog.New(slog.DiscardHandler),
+				Limits: Limits{RingEvents: 10, PageEvents: 3, Poll: time.Second,
+					MinGap: time.Second, Outage: time.Second, ReadTimeout: time.Minute},
+				MeterProvider: noopmetric.NewMeterProvider(),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := func() {
+				t.Helper()
+				if err := f.read(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			read()
+			s := &subscription{feed: f, wake: make(chan struct{}, 1)}
+			if err := s.enter(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			removed := m.begin()
+			m.end(removed, true)
+			if c.after {
+				read()
+			}
+			m.trimmed = removed
+			m.end(m.begin(), true)
+			read()
+			_, _, err = s.take()
+			if expired := errors.Is(err, store.ErrTokenExpired); expired != c.expired {
+				t.Errorf("the stream: %v", err)
+			}
+		})
+	}
+}

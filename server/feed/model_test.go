@@ -29,6 +29,7 @@ type model struct {
 	epoch     int64
 	timeline  int64
 	promoted  uint64 // first number of the timeline
+	trimmed   uint64 // newest number of a removed event
 }
 
 func newModel() *model {
@@ -85,7 +86,7 @@ func (m *model) Head(context.Context) (store.Head, error) {
 	defer m.mu.Unlock()
 	return store.Head{
 		Epoch: m.epoch, Timeline: m.timeline, Snapshot: m.snapshot(), Next: m.nextXid,
-		Before: m.timeline - 1, Begin: m.promoted,
+		Before: m.timeline - 1, Begin: m.promoted, Trimmed: m.trimmed,
 	}, m.fails()
 }
 
