@@ -25,7 +25,12 @@ func (a *actor) replace(ctx context.Context, v *txn.View, s *txn.Replace) (txn.C
 		var ok bool
 		r.Fees, ok = s.BumpedFees(market)
 		r.AboveLimit = !ok
-		r.Signed, r.SignErr = a.e.Signer.Sign(calls, v.Submitter.Signer, s.Unsigned(v, r.Fees))
+		if s.Kind != txn.Cancel && v.Refuse != nil && v.Refuse(s.Tx).Hold {
+			r.SignErr = txn.ErrUnverified
+		} else {
+			r.Signed, r.SignErr = a.e.Signer.Sign(calls, v.Submitter.Signer,
+				s.Unsigned(v, r.Fees))
+		}
 	}
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // the lease may be gone: the results prove nothing

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holiman/uint256"
+
 	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -18,6 +20,8 @@ func chained(t *testing.T) (*kit, *Store, txn.SubmitterID) {
 	s := k.open("a")
 	id := k.submitter(s, "alice")
 	intents := payOf(id, txn.Quota{}, 1, 2, 3)
+	intents[2].Terms = txn.Terms{Speed: txn.Fast, MaxFee: *uint256.NewInt(9),
+		CancelLate: true, NotAfter: time.Now().Add(time.Hour).Truncate(time.Microsecond)}
 	intents[0].Labels = map[string]string{"order": "17"}
 	var ids []txn.TxID
 	for _, r := range s.CreateTxs(k.ctx, intents) {

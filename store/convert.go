@@ -33,7 +33,7 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 		}, Terms: txn.Terms{Speed: txn.Speed(r.Speed), CancelLate: r.CancelLate},
 		Status: status,
 		Token:  txn.Token(r.FencingToken), Restored: r.Restored, CreatedAt: r.CreatedAt,
-		UpdatedAt: r.UpdatedAt, Caller: r.Caller,
+		UpdatedAt: r.UpdatedAt, Caller: r.Caller, MAC: r.Mac,
 	}
 	if r.MaxFee != nil {
 		if tx.Terms.MaxFee, err = toWei(*r.MaxFee); err != nil {

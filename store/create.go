@@ -370,7 +370,9 @@ func (s *Store) insert(ctx context.Context, reserved []*createJob) ([]db.InsertT
 	}
 	defer conn.Release()
 	expect(conn.Conn(), emptyInsert+sizeOf(reserved))
-	return db.New(conn).InsertTxs(ctx, insertParams(reserved))
+	params := insertParams(reserved)
+	s.addMACs(&params, reserved)
+	return db.New(conn).InsertTxs(ctx, params)
 }
 
 // refusalOf returns the refusal that an error of the database reports, or nil.

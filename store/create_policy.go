@@ -175,3 +175,15 @@ func beyond(used, wanted, most *uint256.Int) bool {
 	sum, overflow := new(uint256.Int).AddOverflow(used, wanted)
 	return overflow || sum.Gt(most)
 }
+
+// addMACs adds the authentication codes of intents to the lists of InsertTxs.
+func (s *Store) addMACs(p *db.InsertTxsParams, group []*createJob) {
+	p.Macs = make([][]byte, len(group))
+	for i, job := range group {
+		p.Macs[i] = []byte{}
+		if of := &job.intent; len(s.cfg.IntentKey) > 0 {
+			p.Macs[i] = txn.IntentMAC(s.cfg.IntentKey, of.Submitter, of.RequestID, job.hash,
+				of.Caller)
+		}
+	}
+}

@@ -36,8 +36,8 @@ func allocate(v *View) (Step, bool) {
 		return Record{failPastDeadline(v, head)}, true
 	}
 	why, refused := v.refused(head)
-	if free && refused && head.Requeued == 0 {
-		return Record{failUnsent(v, head, why.Reason, why.Message)}, true
+	if free && refused && head.Requeued == 0 && (!why.Hold || dueNow(v, head)) {
+		return Record{refuse(v, head, why)}, true
 	}
 	if !free || !dueNow(v, head) || !noEarlierReceipt(v, head) {
 		return nil, false
@@ -52,7 +52,7 @@ func allocate(v *View) (Step, bool) {
 		return Record{failPastDeadline(v, head)}, true
 	}
 	if refused {
-		return Record{failUnsent(v, head, why.Reason, why.Message)}, true
+		return Record{refuse(v, head, why)}, true
 	}
 	if v.Account.HasCode {
 		return Record{backOff(v, head, ReasonHasCode,

@@ -79,12 +79,16 @@ func (p *CallerPolicy) calls(payload *Payload) bool {
 }
 
 // Refusal is why a queued transaction is not signed; the zero value: it is.
-type Refusal struct{ Reason, Message string }
+type Refusal struct {
+	Reason, Message string
+	Hold            bool // it waits at the head of the queue for an operator; else it fails
+}
 
 // RefusedByPolicy is the refusal of a transaction that violates a rule.
 func RefusedByPolicy(caller string, rule Rule) Refusal {
-	return Refusal{ReasonPolicyDenied, "the policy of caller " + caller + " denies it: rule " +
-		string(rule) + "; change the policy, and resend under a new request_id"}
+	return Refusal{Reason: ReasonPolicyDenied, Message: "the policy of caller " + caller +
+		" denies it: rule " + string(rule) +
+		"; change the policy, and resend under a new request_id"}
 }
 
 // refused returns why the owner must not sign a queued transaction.
@@ -94,4 +98,12 @@ func (v *View) refused(tx *Tx) (Refusal, bool) {
 	}
 	why := v.Refuse(tx)
 	return why, why.Reason != ""
+}
+
+// refuse returns the change that follows a refusal.
+func refuse(v *View, tx *Tx, why Refusal) Change {
+	if why.Hold {
+		return waitFor(v, tx, why.Reason, why.Message, 0)
+	}
+	return failUnsent(v, tx, why.Reason, why.Message)
 }

@@ -362,6 +362,9 @@ func (p Replacement) failure(v *View, s *Replace) (reason, message string) {
 			"signer %q has no key for %s, which a replacement needs; add the key",
 			v.Submitter.Signer,
 			v.Submitter.Address.Hex())
+	case errors.Is(p.SignErr, ErrUnverified):
+		why := Unverified()
+		return why.Reason, why.Message
 	case errors.Is(p.SignErr, ErrSignerFault):
 		return ReasonSignerFault, "the signer returned a different transaction; its bytes were " +
 			"discarded"
@@ -402,7 +405,8 @@ func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Chan
 		next.SubmitAttempts++
 	}
 	tired := s.firstCancel() && next.SubmitAttempts >= v.Policy.ResubmitMax
-	if tx.State != Stuck && (reason == ReasonFeeCapReached || tired) {
+	if tx.State != Stuck &&
+		(reason == ReasonFeeCapReached || reason == ReasonUnverified || tired) {
 		kind = EventStuck
 		next.State = Stuck
 		next.Sub = None

@@ -23,6 +23,7 @@ type Tx struct {
 	UpdatedAt time.Time
 	FinalAt   time.Time // zero while not final
 	Caller    string    // the authenticated identity that created it; empty: unnamed
+	MAC       []byte    // authentication code of the intent; empty: none
 	// when its events went to an archive, and its call data and labels; zero: they are here
 	TrimmedAt  time.Time
 	ArchivedAt time.Time
@@ -180,6 +181,8 @@ const (
 	ReasonReceiptUnreadable = "RECEIPT_UNREADABLE"
 	ReasonFeeCapReached     = "FEE_CAP_REACHED" // a replacement would exceed the fee cap
 	ReasonNonceElsewhere    = "NONCE_USED_ELSEWHERE"
+	// the row is not the intent that was accepted: see docs/audit.md
+	ReasonUnverified = "INTENT_UNVERIFIED"
 	// the policy of its caller denied it before it was signed
 	ReasonPolicyDenied = "POLICY_DENIED"
 	// not executed by the ledger's data, but the ledger was restored: it may have executed

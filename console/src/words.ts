@@ -80,6 +80,10 @@ export const waits: Record<string, Meaning> = {
     says: "The chain reports that it can never succeed.",
     todo: "Nothing: after the same result on three blocks it fails without taking a nonce.",
   },
+  INTENT_UNVERIFIED: {
+    says: "The row is not the transaction that a node accepted, or the keys of nodes differ.",
+    todo: "Run “fencepost audit --chain”, then cancel it or correct intents.key_file.",
+  },
   GAS_LIMIT_ABOVE_MAXIMUM: {
     says: "It needs more gas than the chain’s configuration allows (gas.max_limit).",
     todo: "Raise the limit if the chain’s pools accept more, or let it fail.",

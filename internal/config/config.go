@@ -29,6 +29,7 @@ type Config struct {
 	Node       Node
 	GRPC       GRPC
 	Callers    []Caller
+	Intents    Intents
 	Ops        Ops
 	Console    Console
 	NonceAPI   NonceAPI

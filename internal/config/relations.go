@@ -117,6 +117,10 @@ func relations() []relation {
 			relateTracing,
 		},
 		{
+			"intents.require needs intents.key_file.",
+			relateIntents,
+		},
+		{
 			"A sink has the settings that its kind needs: sinks.*.webhook.url and " +
 				"secrets_file; sinks.*.kafka.brokers and topic; sinks.*.nats.servers, subject " +
 				"and stream. SASL needs username and password_file, and PLAIN also tls. " +

@@ -39,6 +39,7 @@ func schema() []field[Config] {
 				"grpc.tls.client_ca_file and grpc.tokens_file admit has full access.",
 			func(c *Config) *[]Caller { return &c.Callers },
 			callerFields()...),
+		intentsSection(),
 		section(
 			"ops",
 			"The HTTP listener for operators: /metrics, /healthz, /readyz, /chains.",

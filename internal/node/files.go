@@ -37,6 +37,8 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	maxConnections(cfg, openFiles(), log) // warns of a limit that the process cannot serve
 	_, wrong := readAccess(cfg)
 	all = append(all, wrong.problems(cfg)...)
+	_, bad := readIntentKey(cfg.Intents)
+	all = append(all, problem(cfg, "intents.key_file", bad)...)
 	held := map[string][]txn.Address{} // by signer; without stores that do not open, reported once
 	for i, s := range cfg.Signers {
 		list, opened, wrong := trySigner(ctx, s, cfg.Path("signers", i), log, offline)
@@ -68,6 +70,7 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger,
 // warnOfReaders warns of files with secrets that other users can read. Key stores warn of theirs.
 func warnOfReaders(cfg *config.Config, log *slog.Logger) {
 	files := map[string]string{
+		"intents.key_file":     cfg.Intents.KeyFile,
 		"grpc.tokens_file":     cfg.GRPC.TokensFile,
 		"tracing.headers_file": cfg.Tracing.HeadersFile,
 		"tracing.key_file":     cfg.Tracing.KeyFile,

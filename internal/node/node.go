@@ -90,6 +90,10 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	}
 	n.reloader.fails.Add(ctx, 0)
 	n.policies.set(n.reloader.first.callers)
+	n.policies.required = n.cfg.Intents.Require
+	if n.policies.key, err = readIntentKey(n.cfg.Intents); err != nil {
+		return problemsOf(n.cfg, "intents.key_file", err)
+	}
 	if n.listener, err = listen("grpc.listen", n.cfg.GRPC.Listen); err != nil {
 		return err
 	}
@@ -110,7 +114,7 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if err = checkSigners(ctx, n.book, n.log); err != nil {
 		return err
 	}
-	if n.store, err = openStore(ctx, n.cfg, name, n.log); err != nil {
+	if n.store, err = openStore(ctx, n.cfg, name, n.log, n.policies.key); err != nil {
 		return err
 	}
 	if n.chains, err = openChains(ctx, n.cfg, n.store, n.log); err != nil {

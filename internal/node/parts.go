@@ -39,14 +39,15 @@ func noKey(s config.Submitter) error {
 		"signer %q has no key for %s", s.Signer, s.Address.Hex())
 }
 
-func openStore(ctx context.Context, cfg *config.Config, name string,
-	log *slog.Logger) (*store.Store, error) {
+func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.Logger,
+	intentKey []byte) (*store.Store, error) {
 	return store.Open(ctx, store.Config{
 		URL: cfg.Database.URL.Reveal(), Schema: cfg.Database.Schema, Node: name,
 		LeaseDuration:    cfg.Lease.Duration,
 		StatementTimeout: cfg.Database.StatementTimeout, APIConns: cfg.Database.MaxConnections,
 		CommitConns: cfg.Database.CommitConnections,
 		Logger:      log,
+		IntentKey:   intentKey,
 		MaxQueued:   cfg.Queue.MaxPerSubmitter, MaxQueuedTotal: cfg.Queue.MaxTotal,
 	})
 }

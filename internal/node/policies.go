@@ -1,9 +1,11 @@
 package node
 
 import (
+	"bytes"
 	"sync/atomic"
 
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/remedy"
 	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -28,6 +30,8 @@ func callerPolicy(c config.CallerPolicy) *txn.CallerPolicy {
 // policies are the enforced policies in force by caller, for owners.
 type policies struct {
 	byCaller atomic.Pointer[map[string]*txn.CallerPolicy]
+	key      []byte // of authentication codes; empty: they are not verified
+	required bool
 }
 
 // set replaces the policies with those of the callers.
@@ -44,6 +48,9 @@ func (p *policies) set(of []auth.Caller) {
 // refuse returns why a queued transaction must not be signed. A caller without a policy has no
 // limits, also one that was removed.
 func (p *policies) refuse(tx *txn.Tx) txn.Refusal {
+	if len(p.key) > 0 && tx.Verify(p.key, p.required) != nil {
+		return txn.Unverified()
+	}
 	all := p.byCaller.Load()
 	if all == nil || tx.Caller == "" {
 		return txn.Refusal{}
@@ -52,4 +59,30 @@ func (p *policies) refuse(tx *txn.Tx) txn.Refusal {
 		return txn.RefusedByPolicy(tx.Caller, rule)
 	}
 	return txn.Refusal{}
+}
+
+// minKey is the least length of the key of authentication codes.
+const minKey = 32
+
+// readIntentKey reads the key of authentication codes; nil: none is configured.
+func readIntentKey(c config.Intents) ([]byte, error) {
+	if c.KeyFile == "" {
+		return nil, nil
+	}
+	const advice = "generate one with \"openssl rand -hex 32\", readable by this user only"
+	text, err := readFile(c.KeyFile, advice)
+	if err != nil {
+		return nil, err
+	}
+	key := bytes.TrimSpace(text)
+	if !tokenForm.Match(key) || len(key) < minKey {
+		return nil, remedy.Errorf(advice,
+			"%s does not hold one key of 32 to 512 letters, digits and ._~+/=-", c.KeyFile)
+	}
+	return key, nil
+}
+
+// problemsOf reports an error of one key.
+func problemsOf(cfg *config.Config, key string, err error) error {
+	return config.Problems(problem(cfg, key, err))
 }

@@ -29,6 +29,7 @@ WITH intent AS MATERIALIZED (
            unnest(@label_sets::TEXT[])      AS labels,     -- a JSON object each
            unnest(@callers::TEXT[])         AS caller,
            unnest(@trace_parents::TEXT[])   AS trace_parent, -- empty: not traced
+           unnest(@macs::BYTEA[])           AS mac,          -- empty: none
            -- 0: without quotas, 1: with, 2: with, but reported only
            unnest(@quotas::INT[])           AS quota,
            unnest(@day_values::TEXT[])      AS day_value,  -- below 0: no limit
@@ -94,7 +95,7 @@ WITH intent AS MATERIALIZED (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
                             queue_seq, to_address, value, data, gas_limit,
                             speed, max_fee, not_after, cancel_late, labels, caller, trace_parent,
-                            pool_id)
+                            pool_id, mac)
     SELECT i.submitter_id, encode(i.tx_id, 'hex')::UUID, i.request_id, i.request_hash,
            i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
            i.speed, NULLIF(i.max_fee::NUMERIC, 0),
@@ -104,7 +105,7 @@ WITH intent AS MATERIALIZED (
                'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second'
                + i.not_after % 1000000 * INTERVAL '1 microsecond' END,
            i.cancel_late, i.labels::JSONB, i.caller, NULLIF(i.trace_parent, ''),
-           NULLIF(i.pool_id, 0)
+           NULLIF(i.pool_id, 0), NULLIF(i.mac, '')
       FROM intent i
      -- looked up; a join would compare each row with each other: see Commit
      WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE

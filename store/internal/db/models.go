@@ -150,6 +150,7 @@ type ManagedTx struct {
 	PoolID           *int32
 	ReservationID    *uuid.UUID
 	Signed           bool
+	Mac              []byte
 }
 
 type Node struct {

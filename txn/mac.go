@@ -1,0 +1,51 @@
+package txn
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+)
+
+// macVersion begins the text of a code.
+const macVersion = "fencepost intent 1"
+
+// ErrUnverified means that an intent is not the one that was accepted, so that its payload must not
+// be signed.
+var ErrUnverified = errors.New("the intent does not match its authentication code")
+
+// IntentMAC returns the authentication code of an intent: HMAC-SHA256 of its account, request_id,
+// request hash and caller.
+func IntentMAC(key []byte, of SubmitterID, requestID string, request [32]byte,
+	caller string) []byte {
+	h := hmac.New(sha256.New, key)
+	text := append([]byte(macVersion), request[:]...)
+	text = binary.BigEndian.AppendUint32(text, uint32(of))
+	for _, part := range []string{requestID, caller} {
+		text = binary.BigEndian.AppendUint64(text, uint64(len(part)))
+		text = append(text, part...)
+	}
+	h.Write(text)
+	return h.Sum(nil)
+}
+
+// Verify reports whether payload and terms are those of the request, and whether the code of the
+// intent is right. A missing code is right unless one is required.
+func (tx *Tx) Verify(key []byte, required bool) error {
+	switch {
+	case len(tx.MAC) == 0 && !required:
+		return nil
+	case RequestHash(tx.Payload, tx.Terms) != tx.RequestHash,
+		!hmac.Equal(tx.MAC, IntentMAC(key, tx.Submitter, tx.RequestID, tx.RequestHash, tx.Caller)):
+		return ErrUnverified
+	}
+	return nil
+}
+
+// Unverified is the refusal of an intent that does not match its code. It waits for an operator: a
+// wrong key must not fail transactions.
+func Unverified() Refusal {
+	return Refusal{Reason: ReasonUnverified, Hold: true, Message: "it does not match its " +
+		"authentication code: the row was written by hand, or the keys of nodes differ; cancel " +
+		"it, or correct intents.key_file"}
+}

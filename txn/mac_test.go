@@ -1,0 +1,83 @@
+package txn
+
+import "testing"
+
+// TestIntent_Verify changes each part of an intent that has a code.
+func TestIntent_Verify(t *testing.T) {
+	t.Parallel()
+	key := []byte("0123456789abcdef0123456789abcdef")
+	to := Address{1}
+	whole := Tx{Submitter: 7, RequestID: "r", Caller: "shop",
+		Payload: Payload{To: &to, Value: wei(5), Data: []byte{1}}}
+	whole.RequestHash = RequestHash(whole.Payload, whole.Terms)
+	whole.MAC = IntentMAC(key, 7, "r", whole.RequestHash, "shop")
+	for name, c := range map[string]struct {
+		change   func(*Tx)
+		required bool
+		valid    bool
+	}{
+		"unchanged":         {func(*Tx) {}, true, true},
+		"value":             {func(tx *Tx) { tx.Payload.Value = wei(6) }, false, false},
+		"recipient":         {func(tx *Tx) { tx.Payload.To = &Address{2} }, false, false},
+		"terms":             {func(tx *Tx) { tx.Terms.MaxFee = wei(1) }, false, false},
+		"account":           {func(tx *Tx) { tx.Submitter = 8 }, false, false},
+		"request":           {func(tx *Tx) { tx.RequestID = "s" }, false, false},
+		"caller":            {func(tx *Tx) { tx.Caller = "desk" }, false, false},
+		"code":              {func(tx *Tx) { tx.MAC = make([]byte, 32) }, false, false},
+		"no code":           {func(tx *Tx) { tx.MAC = nil }, false, true},
+		"no code, required": {func(tx *Tx) { tx.MAC = nil }, true, false},
+		"payload and hash": {func(tx *Tx) {
+			tx.Payload.Value = wei(6)
+			tx.RequestHash = RequestHash(tx.Payload, tx.Terms)
+		}, false, false},
+	} {
+		tx := whole
+		c.change(&tx)
+		if err := tx.Verify(key, c.required); (err == nil) != c.valid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAllocate_Unverified_NeverSigned: it holds the head of the queue without an attempt until it
+// is cancelled.
+func TestAllocate_Unverified_NeverSigned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(2, policy)
+	first := w.view.Queue[0].ID
+	w.view.Refuse = func(tx *Tx) Refusal {
+		if tx.ID == first {
+			return Unverified()
+		}
+		return Refusal{}
+	}
+	for range 50 {
+		w.do(t, Decide(&w.view), Outcome{Class: Accepted}, accepted)
+		w.view.Now = w.view.Now.Add(Backoff(5))
+		w.head++
+	}
+	head := w.view.Queue[0]
+	if len(w.nonces) > 0 || head.ID != first || head.Sub != BackingOff ||
+		head.Reason != ReasonUnverified {
+		t.Fatalf("nonces %v, head %+v", w.nonces, head.Status)
+	}
+	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: first}}
+	for step := 0; len(w.nonces) == 0; step++ {
+		if step == 50 {
+			t.Fatal("the next transaction takes no nonce")
+		}
+		w.do(t, Decide(&w.view), Outcome{Class: Accepted}, accepted)
+	}
+}
+
+// TestReplaced_Unverified_Rebroadcast: a changed payload is not signed for a replacement.
+func TestReplaced_Unverified_Rebroadcast(t *testing.T) {
+	t.Parallel()
+	w := capped(t)
+	w.view.Policy.BumpMaxFee = wei(1000)
+	w.do(t, w.afterRead(t), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted},
+		SignErr: ErrUnverified})
+	if tx := w.view.Open[0]; tx.Reason != ReasonUnverified || len(tx.Attempts) != 1 {
+		t.Errorf("%+v", tx.Status)
+	}
+}
