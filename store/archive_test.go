@@ -291,14 +291,22 @@ func TestArchive_Sink_KeepsUndelivered(t *testing.T) {
 	behind := k.end(s)
 	k.exec("UPDATE sink_cursor SET position = $1", behind.String())
 	id, _, _ := k.settledTxs(s, "alice", 1)
-	owner, a := k.archivist()
-	if lines := k.page(owner, a, id, true); len(lines) > 0 || a.Sink != "shop" {
-		t.Errorf("%v, held by %q", lines, a.Sink)
-	}
+	owner, _ := k.archivist()
+	k.eventually("no open transaction of another test holds back more than the sink", func() bool {
+		a, err := owner.AcquireArchive(k.ctx)
+		k.must(err)
+		if a.Sink != "shop" {
+			return false
+		}
+		if lines := k.page(owner, a, id, true); len(lines) > 0 {
+			t.Errorf("%v, held by %q", lines, a.Sink)
+		}
+		return true
+	})
 	passed, now := k.end(s), strconv.FormatInt(k.nextXid(), 10)
 	passed.Seen = now + ":" + now + ":"
 	k.exec("UPDATE sink_cursor SET position = $1", passed.String())
-	if a = k.toArchive(owner); len(k.page(owner, a, id, true)) != 1 {
+	if a := k.toArchive(owner); len(k.page(owner, a, id, true)) != 1 {
 		t.Errorf("delivered events are kept for %q", a.Sink)
 	}
 }
@@ -366,7 +374,10 @@ func TestTrimFeed_OlderPosition_Trimmed(t *testing.T) {
 		t.Fatal("nothing was trimmed yet")
 	}
 	k.must(owner.TrimFeed(k.ctx, a, lines[0].Xid))
-	if head, err = s.Head(k.ctx); err != nil || !head.Trims(before) || head.Trims(k.end(s)) {
+	if head, err = s.Head(k.ctx); err != nil || !head.Trims(before) {
 		t.Errorf("trimmed up to %d, %v", head.Trimmed, err)
 	}
+	k.eventually("a newer position is kept once no older transaction is open", func() bool {
+		return !head.Trims(k.end(s))
+	})
 }

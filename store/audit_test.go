@@ -163,6 +163,7 @@ func TestAudit_BrokenLaw_Reported(t *testing.T) {
 			s := k.open("a")
 			id, _ := k.lived(s)
 			k.exec("ALTER TABLE managed_tx DISABLE TRIGGER USER")
+			k.exec("ALTER TABLE tx_attempt DISABLE TRIGGER USER")
 			k.exec("ALTER TABLE nonce_gap DISABLE TRIGGER USER")
 			k.exec("ALTER TABLE submitter_nonce_cursor DISABLE TRIGGER USER")
 			for sql := range strings.SplitSeq(c.sql, "; ") {

@@ -219,7 +219,7 @@ func TestOrphans_IdleSubmitters_NoCost(t *testing.T) {
 			"managed_tx.tx_id = q.tx_id",
 		int32(busy))
 	k.vacuum("managed_tx", "submitter_lease")
-	looks("many at work, hundreds idle", 1500, 3000, waits)
+	looks("many at work, hundreds idle", 1500, 4500, waits)
 }
 
 // TestSubmitters_LongQueue_CountBounded: who asks how submitters stand hears of a few exactly how

@@ -98,7 +98,7 @@ func TestFencedStatements_StartFromFence(t *testing.T) {
 			}
 		}
 	}
-	if len(sqls) != 2 {
+	if len(sqls) != 3 {
 		t.Errorf("%d fenced statements; a new one needs its own thought", len(sqls))
 	}
 }

@@ -90,7 +90,7 @@ func TestRelations(t *testing.T) {
 		"a caller of nothing": {example + "callers: [{name: shop, submitters: [alice]}]\n",
 			nil, "config.yaml:20: callers.shop:|credentials"},
 		"a caller without account": {example + "callers: [{name: shop, tokens_file: t}]\n", nil,
-			"callers.shop.submitters: missing"},
+			"callers.shop: the caller has no rights"},
 		"a caller of any account": {example + "callers: [{name: shop, tokens_file: t, " +
 			"submitters: [al*]}]\n", nil, "callers.shop.submitters[0]: \"al*\" has the wrong " +
 			"format"},
