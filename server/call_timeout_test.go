@@ -59,7 +59,11 @@ func TestWatch_LongerThanCallTimeout_Continues(t *testing.T) {
 	lines.message()
 	end := time.NewTimer(2 * n.server.limits.wholeCall())
 	<-end.C
-	n.create("alice", "r")
+	h.eventually("a call ends in time on a busy machine", func() bool {
+		_, err := n.txs.CreateTx(h.ctx,
+			&pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})
+		return err == nil
+	})
 	if m, err := stream.Recv(); err != nil || m.GetEvent() == nil {
 		t.Errorf("over gRPC: %v, %v", m, err)
 	}

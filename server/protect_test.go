@@ -558,6 +558,7 @@ func TestTimeout_MethodsThatWait_Longer(t *testing.T) {
 		"ListNodes",
 		"ListChains",
 		"ListBalances",
+		"ListCosts",
 	}
 	for _, service := range []grpc.ServiceDesc{pb.SubmitterService_ServiceDesc,
 		pb.TxService_ServiceDesc, pb.StatusService_ServiceDesc} {

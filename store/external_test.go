@@ -179,9 +179,9 @@ func TestSetPolicies_ExternalMode_OnlyAtRest(t *testing.T) {
 	busy, _ := k.owned(s, "bob")
 	k.queue(s, busy, "waits")
 	set(busy, txn.External, false)
-	id, l, n := externalOwner(k, s)
+	id, _, n := externalOwner(k, s)
 	set(id, txn.Strict, false)
-	l = k.lease(s, id) // a refused change may take the lease from its owner
+	l := k.lease(s, id) // a refused change may take the lease from its owner
 	k.done(s, l, nonceChange(moved(n, txn.NonceRecyclable)))
 	set(id, txn.Pipelined, false)
 	l = k.lease(s, id)

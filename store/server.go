@@ -162,10 +162,7 @@ func (s *Store) verifyServer(ctx context.Context, conn *pgconn.PgConn) error {
 	if err != nil {
 		return err
 	}
-	if err := judgeServer(is, on); err != nil {
-		return err
-	}
-	if err := proveFeed(ctx, conn); err != nil || on.timeline >= is.timeline {
+	if err := judgeServer(is, on); err != nil || on.timeline >= is.timeline {
 		return err
 	}
 	_, err = conn.ExecParams(ctx, recordServer, is.text(), nil, nil, nil).Close()
