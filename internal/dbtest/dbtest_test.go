@@ -145,8 +145,8 @@ func TestNew_SchemaPerTest(t *testing.T) {
 		}
 		return n
 	}
-	if guards(a) != 5 || guards(b) != 0 {
-		t.Fatalf("%d and %d guards, want 5 and 0", guards(a), guards(b))
+	if guards(a) != 8 || guards(b) != 0 {
+		t.Fatalf("%d and %d guards, want 8 and 0", guards(a), guards(b))
 	}
 }
 
