@@ -75,7 +75,7 @@ Exit codes: as of fencepost audit.`,
 func (p *program) export(c *cobra.Command, f configFlags, keyFile, file string) (n int, err error) {
 	text, err := os.ReadFile(keyFile)
 	if err != nil {
-		return 0, fmt.Errorf("read the key: %w", err)
+		return 0, fmt.Errorf("read the key: %w; name an Ed25519 private key in PEM", err)
 	}
 	key, err := audit.ParseSigningKey(text)
 	if err != nil {
@@ -158,7 +158,7 @@ The public key: openssl pkey -in audit.key -pubout -out audit.pub`,
 func readPublicKey(file string) (ed25519.PublicKey, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read the public key: %w", err)
+		return nil, fmt.Errorf("read the public key: %w; name an Ed25519 public key in PEM", err)
 	}
 	key, err := audit.ParseVerifyingKey(text)
 	if err != nil {

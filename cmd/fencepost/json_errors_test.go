@@ -11,10 +11,14 @@ import (
 // failing has a command line of each command that fails when it runs, after its flags and arguments
 // are accepted. @ is an empty folder; no node listens on the server.
 var failing = map[string]string{
-	"audit":                  "--config @/none",
+	"archive":                "--config @/none --out @",
+	"audit export":           "--config @/none --key @/none --out @/history",
+	"audit verify":           "@/none --public-key @/none",
+	"balances":               "",
 	"bench":                  "--to " + recipient + " --submitter alice",
 	"config check":           "--config @/none",
 	"config show":            "--config @/none",
+	"costs":                  "--by day --from 2026-01-01",
 	"explain-rpc-error":      "",
 	"help":                   "nothing",
 	"key import":             "--dir @ @/none",
@@ -24,6 +28,12 @@ var failing = map[string]string{
 	"migrate grants":         "--config @/none --role nodes",
 	"migrate status":         "--config @/none",
 	"migrate up":             "--config @/none",
+	"pool add":               "p a",
+	"pool create":            "p --chain-id 1",
+	"pool drain":             "p a",
+	"pool list":              "",
+	"pool remove":            "p a",
+	"pool show":              "p",
 	"recover":                "--config @/none --yes",
 	"serve":                  "--config @/none",
 	"sink list":              "",

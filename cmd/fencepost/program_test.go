@@ -347,7 +347,8 @@ func TestConfigCheck(t *testing.T) {
 		!strings.Contains(problems[0]["remedy"], `"name"`) ||
 		code != exitFailed ||
 		errs != `{"code":"FAILED","message":"invalid configuration: 2 `+
-			`problems","exitCode":1,"problems":`+strings.TrimSpace(compact(t, out))+"}\n" {
+			`problems","exitCode":1,"remedy":"correct each of the problems","problems":`+
+			strings.TrimSpace(compact(t, out))+"}\n" {
 		t.Errorf("%d: %s%s", code, out, errs)
 	}
 	s.bad(exitFailed,

@@ -197,7 +197,6 @@ func TestSubmitterAdd_Mode(t *testing.T) {
 	l.bad(exitFailed, "(SUBMITTER_EXISTS)", add("dave", 8)...)
 	l.bad(exitFailed, "--max-in-flight", add("erin", 9, "--max-in-flight", "2")...)
 	l.bad(exitUsage, "--mode", add("erin", 9, "--mode", "parallel")...)
-	l.bad(exitUsage, "--mode", "submitter", "update", "dave", "--mode", "external")
 	l.bad(exitFailed, "--max-in-flight",
 		"submitter", "update", "dave", "--mode", "strict", "--max-in-flight", "2")
 	l.bad(exitFailed, "--max-in-flight", "submitter", "update", "dave", "--max-in-flight", "0")
