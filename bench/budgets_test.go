@@ -21,6 +21,9 @@ func TestBudgets(t *testing.T) {
 		"sink.kafka":    true, "sink.kafka.paced": true, "sink.kafka.paced.lag": true,
 	}
 	for _, s := range sizes {
+		for _, of := range []string{"create", "commit"} {
+			taken[fmt.Sprintf("archive.%d.%s", s.archived, of)] = true
+		}
 		for _, e := range s.ends {
 			taken["end."+e.name()] = true
 		}
