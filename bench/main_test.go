@@ -15,7 +15,10 @@ import (
 func TestScenarioList(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, says string }{
-		{"-size huge", `size "huge" is none of archive, counts, full, growth, signers, small, watchers`},
+		{
+			"-size huge",
+			`size "huge" is none of archive, counts, full, growth, signers, small, watchers`,
+		},
 		{
 			"-only nonsense",
 			`-only "nonsense" is none of the scenarios of size small, which are limit-fsync, ` +
