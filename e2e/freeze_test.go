@@ -45,6 +45,7 @@ func TestFence_FrozenOwner_CannotWrite(t *testing.T) {
 			for _, m := range cl.members {
 				m.edit(t, "resubmit: {interval: 5s, max_attempts: 20}",
 					"resubmit: {interval: 200ms, max_attempts: 25}, finality: {tell_blocks: true}")
+				m.edit(t, "node:", "retention: {raw_tx: keep}\nnode:") // the successor would erase
 			}
 			cl.startAll(t)
 			for i, kind := range commitCases {
