@@ -67,7 +67,10 @@ func (s *nonceService) AllocateNonce(ctx context.Context,
 	if err != nil {
 		return nil, status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), err)
 	}
-	if info.Reservation == asked.Reservation && info.Caller != auth.RightsOf(ctx).Caller() {
+	// two processes with one reservation would both sign for its nonce
+	other := info.Holder != "" && r.GetHolder() != "" && info.Holder != r.GetHolder()
+	if info.Reservation == asked.Reservation &&
+		(other || info.Caller != auth.RightsOf(ctx).Caller()) {
 		return nil, status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), store.ErrKeyReused)
 	}
 	// a released nonce is the next one's who asks

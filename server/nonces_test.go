@@ -89,6 +89,9 @@ func TestNonces_AllocateReportRelease(t *testing.T) {
 		first.GetHolder() != "test" || first.GetExpireTime() == nil {
 		t.Fatalf("allocated %v, repeated %v", first, again)
 	}
+	_, err := nonces.AllocateNonce(h.ctx, &pb.AllocateNonceRequest{
+		Submitter: "alice", RequestId: "k0", Holder: "another process"})
+	wantStatus(t, err, codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED")
 	second := allocate("k1")
 	released, err := nonces.ReleaseNonce(h.ctx, &pb.ReleaseNonceRequest{
 		ReservationId: second.GetReservationId(), NeverSigned: true})
