@@ -23,7 +23,7 @@ func TestBalance_TwoThousandSubmitters(t *testing.T) {
 	t.Parallel()
 	const submitters = 2000
 	c := embedded(t, 0, submitters)
-	lease := "mode: worker-queue, duration: 6s, renew_interval: 1s"
+	lease := "mode: worker-queue, duration: 10s, renew_interval: 1s"
 	cl := prepareCluster(t, c, 3,
 		nodeOptions{confirmations: 2, poll: 250 * time.Millisecond, lease: lease}, freshDatabase(t))
 	renewals := cl.countRenewals()
@@ -75,7 +75,7 @@ type holder struct {
 
 // settleLimit is longer than the thirty leases for which a node keeps submitters it took from
 // another, as can happen on a busy machine.
-const settleLimit = 4 * time.Minute
+const settleLimit = 6 * time.Minute
 
 // settledFor is how long nothing must move before the placement counts as settled. Nodes announce
 // themselves each second, and transfer in batches until then.
@@ -143,8 +143,8 @@ func (cl *cluster) holders(t *testing.T) map[int]holder {
 }
 
 // moved requires every submitter for which may returns false to keep its lease between two moments.
-// It tolerates such moves of 2% of the submitters: a busy machine may let a lease expire or leave a
-// commit in doubt. Wrong placement would move a third of them.
+// It tolerates such moves of 5% of the submitters: a busy machine may let a lease or a node's
+// heartbeat expire, or leave a commit in doubt. Wrong placement would move a third of them.
 func moved(t *testing.T, before, after map[int]holder, why string, may func(was, is holder) bool) {
 	t.Helper()
 	count, strays := 0, []string{}
@@ -160,7 +160,7 @@ func moved(t *testing.T, before, after map[int]holder, why string, may func(was,
 	}
 	t.Logf("%s: %d of %d submitters moved, %d of them need not have", why, count, len(after),
 		len(strays))
-	if len(strays) > len(after)/50 {
+	if len(strays) > len(after)/20 {
 		t.Errorf("%s: %d submitters moved that need not have, such as %s", why, len(strays),
 			strays[0])
 	}
