@@ -110,8 +110,8 @@ release: console $(BIN)/cyclonedx-gomod ## Build program, SBOM and OCI image for
 test: $(NPM) $(BIN)/gotestsum ## Run all tests except e2e, with the race detector; build the clients
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  packages=$$(go list ./... | grep -v -e '/e2e' -e '/sim$$'); \
-	  gotestsum --format standard-quiet -- -race -timeout 15m $$packages; \
-	  gotestsum --format standard-quiet -- -timeout 8m ./sim
+	  gotestsum --format standard-quiet -- -race -timeout 30m $$packages; \
+	  gotestsum --format standard-quiet -- -timeout 20m ./sim
 	cd tools/deploy && gotestsum --format standard-quiet -- ./...
 	$(MAKE) clients
 
