@@ -52,8 +52,22 @@ func (s *Store) Register(ctx context.Context,
 	if !storable(uint64(r.Chain)) {
 		return SubmitterInfo{}, false, fmt.Errorf("store: %s: its chain id is beyond 2^63-1", verb)
 	}
+	var no *int32 // of this ledger in the directory
+	if s.cfg.Directory != nil {
+		// A submitter that exists does not need the directory.
+		if info, err = s.registered(ctx, r); errors.Is(err, ErrSubmitterNotFound) {
+			no, err = s.claim(ctx, r)
+		}
+		if err != nil {
+			return SubmitterInfo{}, false, fmt.Errorf("store: %s: %w", verb, err)
+		}
+		if no == nil {
+			return info, false, nil
+		}
+	}
 	id, err := s.read().RegisterSubmitter(ctx, db.RegisterSubmitterParams{
-		Name: r.Name, ChainID: int64(r.Chain), Address: r.Address[:], Signer: r.Signer,
+		DirectoryNo: no,
+		Name:        r.Name, ChainID: int64(r.Chain), Address: r.Address[:], Signer: r.Signer,
 		Mode: string(r.Mode), MaxInFlight: r.limit(), StartFrom: r.StartFrom,
 		OnFailure: string(onFailure(r.OnFailure)), MaxFee: r.MaxFee.Dec(),
 	})
@@ -61,6 +75,9 @@ func (s *Store) Register(ctx context.Context,
 	case err == nil:
 		info, err = s.Submitter(ctx, txn.SubmitterID(id))
 		return info, true, err
+	case isUnclaimed(err):
+		return SubmitterInfo{}, false, fmt.Errorf("store: %s: %w: the ledger has one; set "+
+			"directory.url on every node", verb, ErrDirectory)
 	case !errors.Is(err, pgx.ErrNoRows):
 		return SubmitterInfo{}, false, s.failed(ctx, verb, err)
 	}

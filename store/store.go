@@ -103,6 +103,8 @@ type Config struct {
 	// fenced statements that may run at the same time, each of other submitters; 0: 1
 	CommitConns int
 
+	Directory *Store // of several ledgers, asked before a submitter is registered; nil: none
+
 	IntentKey []byte // of the authentication codes of new intents; empty: they have none
 
 	// work on the ledger wherever it was copied to; for Recover and Move alone

@@ -56,6 +56,7 @@ func (p *program) audiences() []audience {
 				p.auditCommand(),
 				p.archiveCommand(),
 				p.explainCommand(),
+				p.ledgerCommand(),
 				p.recoverCommand(),
 				p.benchCommand(),
 			},

@@ -34,6 +34,7 @@ type Config struct {
 	Console    Console
 	NonceAPI   NonceAPI
 	Database   Database
+	Directory  Directory
 	Lease      Lease
 	Audit      Audit
 	Retention  Retention

@@ -70,7 +70,8 @@ func Survey(s Source) (*Config, Problems, error) {
 	if readable { // otherwise there are no keys to check
 		readFields(r, schema(), &c, position{node: root})
 		r.leftovers()
-		r.findDatabase(&c)
+		r.findURL("database", "database", true, &c.Database.URL, c.Database.URLFile)
+		r.findURL("directory", "directory's", false, &c.Directory.URL, c.Directory.URLFile)
 		c.elementPaths = r.elementPaths
 		r.relate(&c)
 	}
@@ -124,43 +125,42 @@ func (r *reader) malformed(err error) {
 			"contains \": \" or \"#\"")
 }
 
-// findDatabase chooses between the URL and the file that holds it: the later source wins.
-func (r *reader) findDatabase(c *Config) {
-	const url, file = "database.url", "database.url_file"
-	if r.bad[url] || r.bad[file] {
+// findURL chooses between the URL of a database, under the key url, and the file that holds it: the
+// later source wins.
+func (r *reader) findURL(section, what string, required bool, url *Secret, path string) {
+	key, file := section+".url", section+".url_file"
+	if r.bad[key] || r.bad[file] {
 		return
 	}
-	fromURL, hasURL := r.origins[url]
+	fromURL, hasURL := r.origins[key]
 	fromFile, hasFile := r.origins[file]
 	switch {
-	case !hasURL && !hasFile:
-		r.problem(r.at(0), url, "missing", "set it, or "+file+", or set "+variable(url))
+	case !hasURL && !hasFile && required:
+		r.problem(r.at(0), key, "missing", "set it, or "+file+", or set "+variable(key))
 	case hasURL && hasFile && fromURL.Layer == fromFile.Layer:
-		r.problem(fromFile, file, "database.url is set too", "keep one of them")
+		r.problem(fromFile, file, key+" is set too", "keep one of them")
 	case hasFile && (!hasURL || fromFile.Layer > fromURL.Layer):
-		r.readDatabaseURL(c, fromFile)
+		r.readURL(fromFile, key, file, what, url, path)
 	}
 }
 
-func (r *reader) readDatabaseURL(c *Config, origin Origin) {
-	const key = "database.url_file"
-	content, err := readLimited(c.Database.URLFile, maxURLFileSize)
+func (r *reader) readURL(origin Origin, key, file, what string, url *Secret, path string) {
+	content, err := readLimited(path, maxURLFileSize)
 	if errors.Is(err, fs.ErrNotExist) {
-		r.problem(origin, key, fmt.Sprintf("file %s does not exist", c.Database.URLFile),
-			"write the database URL into it, and make it readable for this user only")
+		r.problem(origin, file, fmt.Sprintf("file %s does not exist", path),
+			"write the "+what+" URL into it, and make it readable for this user only")
 		return
 	}
 	if err != nil {
-		r.problem(origin, key, "cannot read the file: "+err.Error(),
+		r.problem(origin, file, "cannot read the file: "+err.Error(),
 			"make it readable for this user")
 		return
 	}
-	c.Database.URL, err = postgres().parse(strings.TrimSpace(string(content)))
-	if err != nil {
-		r.wrong(origin, key, err)
+	if *url, err = postgres().parse(strings.TrimSpace(string(content))); err != nil {
+		r.wrong(origin, file, err)
 		return
 	}
-	r.note("database.url", c.Database.URL.String(), origin)
+	r.note(key, url.String(), origin)
 }
 
 func readLimited(path string, limit int64) ([]byte, error) {

@@ -60,6 +60,7 @@ func schema() []field[Config] {
 			"The PostgreSQL database that holds the ledger.",
 			func(c *Config) *Database { return &c.Database },
 			databaseFields()...),
+		directorySection(),
 		section(
 			"lease",
 			"How nodes share the submitters. Each submitter is owned by one node at a time, by "+
@@ -340,8 +341,7 @@ func databaseFields() []field[Database] {
 			func(d *Database) *string { return &d.URLFile }),
 		value(
 			"schema",
-			matching(`1 to 63 of a-z, 0-9 and "_", not starting with a digit`,
-				`[a-z_][a-z0-9_]{0,62}`),
+			schemaName(),
 			"public",
 			"The schema that holds the tables.",
 			func(d *Database) *string { return &d.Schema },

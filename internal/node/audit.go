@@ -36,7 +36,7 @@ func OpenBooks(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Book
 }
 
 func (b *Books) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
-	if b.store, err = openStore(ctx, cfg, "audit/"+uuid.NewString(), log, nil); err != nil {
+	if b.store, err = openStore(ctx, cfg, "audit/"+uuid.NewString(), log, nil, nil); err != nil {
 		return err
 	}
 	if err = b.store.CheckSchema(ctx); err != nil {

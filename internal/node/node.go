@@ -33,23 +33,24 @@ import (
 
 // Node is a node that is ready to run.
 type Node struct {
-	cfg      *config.Config
-	log      *slog.Logger
-	plain    *slog.Logger // without node_id, which the engine adds
-	metrics  *telemetry.Metrics
-	traces   *telemetry.Traces // nil: none
-	store    *store.Store
-	book     *sign.Book
-	chains   []*boundChain
-	engine   *engine.Engine
-	server   *server.Server
-	sinks    *sink.Runner
-	reloader *credentialReloader
-	policies policies
-	reload   <-chan os.Signal // requests a reload of the credential files
-	listener net.Listener
-	ops      net.Listener
-	extras   Extras
+	cfg       *config.Config
+	log       *slog.Logger
+	plain     *slog.Logger // without node_id, which the engine adds
+	metrics   *telemetry.Metrics
+	traces    *telemetry.Traces // nil: none
+	store     *store.Store
+	directory *store.Store // of several ledgers; nil: none
+	book      *sign.Book
+	chains    []*boundChain
+	engine    *engine.Engine
+	server    *server.Server
+	sinks     *sink.Runner
+	reloader  *credentialReloader
+	policies  policies
+	reload    <-chan os.Signal // requests a reload of the credential files
+	listener  net.Listener
+	ops       net.Listener
+	extras    Extras
 	// settled is closed once the configured submitters are registered, or this is delayed.
 	settled chan struct{}
 	ready   func() // called once the API serves; nil: nothing
@@ -114,7 +115,11 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if err = checkSigners(ctx, n.book, n.log); err != nil {
 		return err
 	}
-	if n.store, err = openStore(ctx, n.cfg, name, n.log, n.policies.key); err != nil {
+	if n.directory, err = OpenDirectory(ctx, n.cfg, name, n.log); err != nil {
+		return err
+	}
+	n.store, err = openStore(ctx, n.cfg, name, n.log, n.policies.key, n.directory)
+	if err != nil {
 		return err
 	}
 	if n.chains, err = openChains(ctx, n.cfg, n.store, n.log); err != nil {
@@ -307,6 +312,12 @@ func (n *Node) patiently(ctx context.Context, delayed func(),
 
 func (n *Node) register(ctx context.Context, s config.Submitter) error {
 	info, created, err := n.store.Register(ctx, registration(n.cfg, s))
+	if errors.Is(err, store.ErrDirectory) {
+		// Other submitters must not wait for the directory.
+		n.log.Warn("submitter not registered; the next start tries again", "submitter", s.Name,
+			"error", err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf(
 			"configured submitter %q: %w; correct the configuration, or use another name",
@@ -341,8 +352,10 @@ func (n *Node) close() {
 	for _, c := range n.chains {
 		c.Close()
 	}
-	if n.store != nil {
-		n.store.Close()
+	for _, s := range []*store.Store{n.store, n.directory} {
+		if s != nil {
+			s.Close()
+		}
 	}
 	if n.book != nil {
 		n.book.Close()

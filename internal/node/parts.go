@@ -40,7 +40,7 @@ func noKey(s config.Submitter) error {
 }
 
 func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.Logger,
-	intentKey []byte) (*store.Store, error) {
+	intentKey []byte, directory *store.Store) (*store.Store, error) {
 	return store.Open(ctx, store.Config{
 		URL: cfg.Database.URL.Reveal(), Schema: cfg.Database.Schema, Node: name,
 		LeaseDuration:    cfg.Lease.Duration,
@@ -49,8 +49,23 @@ func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.L
 		Logger:      log,
 		IntentKey:   intentKey,
 		MaxQueued:   cfg.Queue.MaxPerSubmitter, MaxQueuedTotal: cfg.Queue.MaxTotal,
+		Directory: directory,
 	})
 }
+
+// OpenDirectory opens the directory of ledgers; nil: none is configured. It connects when it is
+// first asked.
+func OpenDirectory(ctx context.Context, cfg *config.Config, name string,
+	log *slog.Logger) (*store.Store, error) {
+	if cfg.Directory.URL.Reveal() == "" {
+		return nil, nil
+	}
+	return store.Open(ctx, store.Config{URL: cfg.Directory.URL.Reveal(),
+		Schema: cfg.Directory.Schema, Node: name, APIConns: directoryConns, Logger: log})
+}
+
+// directoryConns is how many registrations of a node ask the directory at the same time.
+const directoryConns = 2
 
 func openChains(ctx context.Context, cfg *config.Config, s *store.Store,
 	log *slog.Logger) ([]*boundChain, error) {

@@ -24,7 +24,8 @@ GRANT SELECT, INSERT, UPDATE
 GRANT SELECT, INSERT ON $schema.sink_command TO $role;
 GRANT SELECT, INSERT, UPDATE, DELETE ON $schema.node, $schema.sink_parked TO $role;
 GRANT SELECT, INSERT, UPDATE ON $schema.submitter_settled TO $role;
-GRANT SELECT ON $schema.archive_lease TO $role;
+GRANT SELECT ON $schema.archive_lease, $schema.directory_ledger TO $role;
+GRANT SELECT, INSERT ON $schema.directory_account TO $role;
 -- The signed bytes: whoever reads them can broadcast them. A trigger lets them only be erased.
 GRANT SELECT, INSERT ON $schema.tx_attempt, $schema.signed_tx TO $role;
 GRANT UPDATE (raw_tx) ON $schema.tx_attempt TO $role;

@@ -13,5 +13,6 @@ GRANT SELECT
        $schema.nonce_request, $schema.external_nonce, $schema.nonce_hash,
        $schema.sink_lease, $schema.sink_cursor, $schema.sink_parked, $schema.sink_command,
        $schema.caller_usage, $schema.audit_checkpoint,
-       $schema.submitter_settled, $schema.archive_lease
+       $schema.submitter_settled, $schema.archive_lease,
+       $schema.directory_ledger, $schema.directory_account
     TO $role;

@@ -16,10 +16,10 @@ LIMIT 1;
 -- name: RegisterSubmitter :one
 WITH added AS (
     INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from,
-                           on_failure, max_fee, timeline)
+                           on_failure, max_fee, timeline, directory_no)
     VALUES (@name, @chain_id, @address, @signer, @mode, @max_in_flight, @start_from,
             @on_failure, NULLIF(CAST(@max_fee::TEXT AS NUMERIC), 0),
-            (SELECT l.timeline FROM ledger l))
+            (SELECT l.timeline FROM ledger l), sqlc.narg(directory_no)::INT)
     ON CONFLICT DO NOTHING
     RETURNING submitter_id
 ), lease AS (

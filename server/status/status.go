@@ -94,6 +94,9 @@ var mappings = []mapping{
 	{ErrNotApplied, codes.DeadlineExceeded, pb.ErrorReason_ERROR_REASON_NOT_YET_APPLIED,
 		"recorded, but not yet applied by a node; retry the call to keep waiting, " +
 			"and check that a node owns the submitter", time.Second},
+	{store.ErrDirectory, codes.Unavailable, pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
+		"the directory of ledgers is unreachable, or does not have this ledger; only " +
+			"registrations need it; see docs/ledgers.md, then retry", 10 * time.Second},
 	{store.ErrSchema, codes.Unavailable, pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
 		"database schema does not match this server; run \"fencepost migrate up\", " +
 			"then retry the call unchanged", 10 * time.Second},

@@ -56,6 +56,21 @@ type ChainPoolRule struct {
 	TypedAt    *time.Time
 }
 
+type DirectoryAccount struct {
+	Name      string
+	ChainID   int64
+	Address   []byte
+	No        int32
+	ClaimedAt time.Time
+}
+
+type DirectoryLedger struct {
+	No       int32
+	Name     string
+	LedgerID uuid.UUID
+	JoinedAt time.Time
+}
+
 type ExternalNonce struct {
 	SubmitterID   int32
 	Nonce         int64
@@ -90,6 +105,9 @@ type Ledger struct {
 	TimelineBefore *int32
 	TimelineXid    pgtype.Uint64
 	TrimmedXid     int64
+	LedgerID       uuid.UUID
+	LedgerName     *string
+	DirectoryNo    *int32
 }
 
 type ManagedTx struct {
@@ -297,6 +315,7 @@ type Submitter struct {
 	OnFailure   string
 	MaxFee      *string
 	Timeline    *int32
+	DirectoryNo *int32
 }
 
 type SubmitterCommand struct {

@@ -108,10 +108,10 @@ func (q *Queries) RegisterChain(ctx context.Context, arg RegisterChainParams) ([
 const registerSubmitter = `-- name: RegisterSubmitter :one
 WITH added AS (
     INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from,
-                           on_failure, max_fee, timeline)
+                           on_failure, max_fee, timeline, directory_no)
     VALUES ($1, $2, $3, $4, $5, $6, $7,
             $8, NULLIF(CAST($9::TEXT AS NUMERIC), 0),
-            (SELECT l.timeline FROM ledger l))
+            (SELECT l.timeline FROM ledger l), $10::INT)
     ON CONFLICT DO NOTHING
     RETURNING submitter_id
 ), lease AS (
@@ -130,6 +130,7 @@ type RegisterSubmitterParams struct {
 	StartFrom   string
 	OnFailure   string
 	MaxFee      string
+	DirectoryNo *int32
 }
 
 func (q *Queries) RegisterSubmitter(ctx context.Context, arg RegisterSubmitterParams) (int32, error) {
@@ -143,6 +144,7 @@ func (q *Queries) RegisterSubmitter(ctx context.Context, arg RegisterSubmitterPa
 		arg.StartFrom,
 		arg.OnFailure,
 		arg.MaxFee,
+		arg.DirectoryNo,
 	)
 	var submitter_id int32
 	err := row.Scan(&submitter_id)

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/node"
+	"github.com/fencepost/fencepost/store"
+)
+
+func (p *program) ledgerCommand() *cobra.Command {
+	return p.group("ledger", "Manage the directory of several ledgers",
+		p.ledgerJoinCommand(), p.ledgerListCommand())
+}
+
+func (p *program) ledgerJoinCommand() *cobra.Command {
+	var f configFlags
+	c := &cobra.Command{
+		Use:   "join NAME --config FILE",
+		Short: "Add the ledger of a configuration to its directory",
+		Args:  arguments("NAME"),
+		Long: `Add the ledger in database.url to the directory in directory.url, under a name. From
+then on a submitter is registered only if no ledger of the directory has its name or its account.
+
+The accounts of the ledger are claimed. The first ledger keeps the numbers of its submitters; any
+other must have no submitters yet, and gets numbers of its own, so that a tx_id names its ledger.
+
+Nodes may run; set directory.url on them first, because without it they cannot register submitters
+any more. The roles in both URLs must own the tables. The command may be repeated: it claims what is
+missing, as after a restore of the directory.`,
+		Example: "  fencepost ledger join eu1 --config fencepost.yaml",
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.withDirectory(c, f,
+				func(ctx context.Context, ledger, _ *store.Store) error {
+					joined, err := ledger.JoinDirectory(ctx, args[0])
+					if err != nil {
+						return err
+					}
+					return p.print(ledgerRowOf(joined),
+						line("ledger %s is in the directory: %s, numbers %d to %d", args[0],
+							count(int(joined.Accounts), "account"), joined.First, joined.Last))
+				})
+		},
+	}
+	f.add(c)
+	return c
+}
+
+func (p *program) ledgerListCommand() *cobra.Command {
+	var f configFlags
+	c := &cobra.Command{
+		Use:     "list --config FILE",
+		Short:   "List the ledgers of the directory",
+		Args:    arguments(),
+		Example: "  fencepost ledger list --config fencepost.yaml",
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.withDirectory(c, f,
+				func(ctx context.Context, _, directory *store.Store) error {
+					all, err := directory.DirectoryLedgers(ctx)
+					if err != nil {
+						return err
+					}
+					rows, cells := []ledgerRow{}, [][]string{}
+					for _, l := range all {
+						r := ledgerRowOf(l)
+						rows = append(rows, r)
+						cells = append(cells, []string{r.Name, strconv.FormatInt(r.Accounts, 10),
+							fmt.Sprintf("%d-%d", r.First, r.Last), r.Joined, r.ID})
+					}
+					return p.print(rows,
+						table([]string{"NAME", "ACCOUNTS", "NUMBERS", "JOINED", "ID"}, cells))
+				})
+		},
+	}
+	f.add(c)
+	return c
+}
+
+// ledgerRow is a ledger as printed.
+type ledgerRow struct {
+	Name     string `json:"name"`
+	ID       string `json:"id"`
+	First    int64  `json:"first"` // number of a submitter
+	Last     int64  `json:"last"`
+	Accounts int64  `json:"accounts"`
+	Joined   string `json:"joined,omitempty"` // time; empty: by this command
+}
+
+func ledgerRowOf(l store.DirectoryLedger) ledgerRow {
+	r := ledgerRow{Name: l.Name, ID: l.ID.String(), First: int64(l.First), Last: int64(l.Last),
+		Accounts: l.Accounts}
+	if !l.JoinedAt.IsZero() {
+		r.Joined = l.JoinedAt.UTC().Format(time.RFC3339)
+	}
+	return r
+}
+
+// withDirectory opens the ledger and the directory of a configuration.
+func (p *program) withDirectory(c *cobra.Command, f configFlags,
+	do func(ctx context.Context, ledger, directory *store.Store) error) error {
+	cfg, err := p.loadConfig(c, f)
+	if err != nil {
+		return err
+	}
+	if cfg.Directory.URL.Reveal() == "" {
+		return errors.New("directory.url is not set; set it to the database of the directory, " +
+			"such as that of the first ledger")
+	}
+	name := "ledger/" + uuid.NewString()
+	directory, err := openDirectory(c.Context(), cfg, name)
+	if err != nil {
+		return err
+	}
+	defer directory.Close()
+	url := cfg.Database.URL.Reveal()
+	ledger, err := store.Open(c.Context(), store.Config{URL: url, Schema: cfg.Database.Schema,
+		Node: name, Directory: directory})
+	if err != nil {
+		return err
+	}
+	defer ledger.Close()
+	if err := ledger.CheckSchema(c.Context()); err != nil {
+		return node.Unreachable(err, url, "database.url")
+	}
+	return do(c.Context(), ledger, directory)
+}
+
+func openDirectory(ctx context.Context, cfg *config.Config, name string) (*store.Store, error) {
+	directory, err := node.OpenDirectory(ctx, cfg, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := directory.CheckSchema(ctx); err != nil {
+		directory.Close()
+		return nil, node.Unreachable(err, cfg.Directory.URL.Reveal(), "directory.url")
+	}
+	return directory, nil
+}
