@@ -126,7 +126,7 @@ func TestFeed_CommitsOutOfOrder_NoEventLost(t *testing.T) {
 func TestFeed_ManyWriters_NoEventLost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	s := k.open("a")
+	s := k.open("a", func(c *Config) { c.LeaseDuration = time.Minute })
 	id, l := k.owned(s, "alice")
 	other := k.submitter(s, "bob")
 	followers := []*follower{k.follow(s, 1), k.follow(s, 3), k.follow(s, 1000)}

@@ -35,7 +35,7 @@ type kit struct {
 
 func newKit(t testing.TB, opts ...dbtest.Option) *kit {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return &kit{t: t, ctx: ctx, db: dbtest.New(t, opts...)}
 }
@@ -190,12 +190,12 @@ func (k *kit) eventually(what string, holds func() bool) {
 	k.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(patience)
+	limit := time.After(3 * patience) // other tests may hold an old snapshot for long
 	for !holds() {
 		select {
 		case <-tick.C:
 		case <-limit:
-			k.t.Fatalf("%s did not come about within %v", what, patience)
+			k.t.Fatalf("%s did not come about within %v", what, 3*patience)
 		}
 	}
 }

@@ -144,6 +144,11 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		"SetPolicies": {
 			"INSERT INTO submitter_command", "UPDATE submitter", "UPDATE submitter_lease",
 		},
+		// The directory of several ledgers is none itself; JoinDirectory is an operator's action.
+		"ClaimAccount":  {"INSERT INTO directory_account"},
+		"ClaimAccounts": {"INSERT INTO directory_account"},
+		"AddLedger":     {"INSERT INTO directory_ledger"},
+		"SetDirectory":  {"UPDATE ledger"},
 		// The table of nodes is no ledger: nothing that is right or wrong rests on it.
 		"Heartbeat": {"DELETE FROM node", "INSERT INTO node"},
 		"Leave":     {"DELETE FROM node"},
