@@ -33,8 +33,8 @@ The accounts of the ledger are claimed. The first ledger keeps the numbers of it
 other must have no submitters yet, and gets numbers of its own, so that a tx_id names its ledger.
 
 Nodes may run; set directory.url on them first, because without it they cannot register submitters
-any more. The roles in both URLs must own the tables. The command may be repeated: it claims what is
-missing, as after a restore of the directory.`,
+any more. The roles in both URLs must own the tables. The command may be repeated: it claims the
+accounts that lack a claim, as after a restore of the directory.`,
 		Example: "  fencepost ledger join eu1 --config fencepost.yaml",
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withDirectory(c, f,
@@ -111,7 +111,7 @@ func (p *program) withDirectory(c *cobra.Command, f configFlags,
 	}
 	if cfg.Directory.URL.Reveal() == "" {
 		return errors.New("directory.url is not set; set it to the database of the directory, " +
-			"such as that of the first ledger")
+			"such as the one of the first ledger")
 	}
 	name := "ledger/" + uuid.NewString()
 	directory, err := openDirectory(c.Context(), cfg, name)

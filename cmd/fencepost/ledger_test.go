@@ -14,7 +14,8 @@ func TestLedger_JoinAndList(t *testing.T) {
 	first, second := dbtest.New(t), dbtest.New(t)
 	config := func(db *dbtest.DB) string {
 		file := filepath.Join(t.TempDir(), "fencepost.yaml")
-		text := "node: {name: a}\nchains: [{name: dev, chain_id: 31337, rpc: [http://127.0.0.1:1]}]\n" +
+		text := "node: {name: a}\n" +
+			"chains: [{name: dev, chain_id: 31337, rpc: [http://127.0.0.1:1]}]\n" +
 			"database: {url: \"" + db.URL + "\", schema: " + db.Schema + "}\n" +
 			"directory: {url: \"" + first.URL + "\", schema: " + first.Schema + "}\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

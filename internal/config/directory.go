@@ -14,8 +14,8 @@ func directorySection() field[Config] {
 			"submitters needs it. Configure all nodes of a ledger alike.",
 		func(c *Config) *Directory { return &c.Directory },
 		value("url", postgres(), "",
-			"URL of the database that holds the directory, such as that of the first ledger. Not "+
-				"set: there is one ledger.",
+			"URL of the database that holds the directory, such as the first ledger. Not set: "+
+				"there is one ledger.",
 			func(d *Directory) *Secret { return &d.URL }),
 		file("url_file",
 			"A file that holds the URL instead, for secrets mounted into containers.",

@@ -20,7 +20,8 @@ func TestStart_DirectoryAway_OthersRegistered(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)
 	open := func(c store.Config) *store.Store {
-		c.URL, c.Schema, c.Node = db.URL, db.Schema, "a/1"
+		c.URL, c.Schema = db.URL, db.Schema
+		c.Node = "a/1"
 		s, err := store.Open(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
