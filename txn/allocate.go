@@ -397,8 +397,11 @@ func waitInconclusive(v *View, tx *Tx, reason, message string, hint time.Duratio
 const inconclusiveTries = 3
 
 // failUnsent fails a transaction without a nonce. One with attempts under earlier nonces must be
-// proven not executed.
+// proven not executed. One that fills a reserved nonce waits instead: see Tx.fills.
 func failUnsent(v *View, tx *Tx, reason, message string) Change {
+	if tx.fills() && reason != ReasonNonceElsewhere {
+		return waitFor(v, tx, reason, message, 0)
+	}
 	if !provenUnexecuted(v, tx) {
 		return awaitProof(v, tx)
 	}

@@ -86,6 +86,9 @@ func applyCommand(v *View, c Command) (step Step, ok bool) {
 		if clientSigned(v, c.Tx) {
 			return rejectCommand(c, byClient)
 		}
+		if queuedFill(v, c.Tx) {
+			return rejectCommand(c, "it fills a reserved nonce, which nothing else can close")
+		}
 		write, ok := cancel(v, c.Tx)
 		if !ok {
 			done.Commands[0].Result = ResultAlreadyFinal

@@ -10,6 +10,15 @@ const ReasonExternal = "SUBMITTER_MODE"
 const byClient = "its client signed it; have the client send a replacement, or a cancel " +
 	"transaction, with SubmitSigned"
 
+// fills reports whether a transaction fills a reserved nonce. It ends in the queue only if the nonce
+// is used: no other transaction can have its reservation, so the nonce would stay open for ever.
+func (tx *Tx) fills() bool { return tx.Reservation != (ReservationID{}) && !tx.Signed }
+
+// queuedFill reports whether a transaction fills a reserved nonce and has not taken it.
+func queuedFill(v *View, id TxID) bool {
+	return slices.ContainsFunc(v.Queue, func(tx Tx) bool { return tx.ID == id && tx.fills() })
+}
+
 // clientSigned reports whether a client signed a transaction that is not final.
 func clientSigned(v *View, id TxID) bool {
 	is := func(tx Tx) bool { return tx.ID == id && tx.Signed }

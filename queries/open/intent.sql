@@ -156,13 +156,14 @@ SELECT encode(a.tx_id, 'hex')::UUID, a.request_id, a.queue_seq, clock_timestamp(
 -- which only its owner can find out. It waits for a commit that is taking a nonce, and then finds
 -- nothing to cancel. The row is locked before the update: an UPDATE would take its xid before it
 -- waits, and its event would be in the feed before the event that it waited for. A transaction of a
--- restored ledger may have been executed: see txn.Tx.Restored. This needs no owner; the command is
--- still recorded if the caller gives an operator or a reason.
+-- restored ledger may have been executed: see txn.Tx.Restored. That of a reserved nonce was signed
+-- by a client, or alone can fill the nonce. This needs no owner; the command is still recorded if
+-- the caller gives an operator or a reason.
 -- name: CancelQueued :one
 WITH queued AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t
      WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND t.state = 'QUEUED'
-       AND t.requeued = 0 AND NOT t.signed
+       AND t.requeued = 0 AND t.reservation_id IS NULL
        FOR NO KEY UPDATE
 ), cancelled AS (
     UPDATE managed_tx t
