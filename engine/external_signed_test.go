@@ -17,9 +17,16 @@ import (
 func (r *harness) submitSigned(c *chaintest.Chain, id txn.ReservationID, nonce txn.Nonce,
 	value uint64) txn.TxID {
 	r.t.Helper()
+	r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestRecordHash,
+		Hash: signFor(r.t, c, nonce, value).Hash}, txn.Applied)
+	return r.queueSigned(c, id, nonce, value)
+}
+
+// queueSigned records the bytes of a client, whose hash is recorded.
+func (r *harness) queueSigned(c *chaintest.Chain, id txn.ReservationID, nonce txn.Nonce,
+	value uint64) txn.TxID {
+	r.t.Helper()
 	signed := signFor(r.t, c, nonce, value)
-	r.underReservation(r.admin, id,
-		store.NonceAsk{Kind: txn.RequestRecordHash, Hash: signed.Hash}, txn.Applied)
 	p := transfer()
 	p.Value = *uint256.NewInt(value)
 	tx, err := r.admin.QueueReserved(r.t.Context(), store.ReservedTx{

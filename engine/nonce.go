@@ -15,6 +15,7 @@ type nonces struct {
 	readAt   time.Time          // of the last read of the account for them, successful or not
 	receipts map[txn.Hash]*txn.Receipt
 	signed   []txn.SignedBytes // by clients, not recorded as attempts yet
+	unread   bool              // there may be bytes of clients after these
 }
 
 // maxRequests is the number of requests that one read returns at most.
@@ -35,8 +36,11 @@ func (n *nonces) taken(hash txn.Hash) {
 	}
 }
 
-// answered reports whether all requests of one read are answered, and there may be more.
-func (n *nonces) answered() bool { return n.more && len(n.requests) == 0 }
+// answered reports whether all requests or bytes of one read are answered or recorded, and there
+// may be more.
+func (n *nonces) answered() bool {
+	return n.more && len(n.requests) == 0 || n.unread && len(n.signed) == 0
+}
 
 // readRequests reads the requests of clients to the owner of a submitter in mode EXTERNAL.
 func (a *actor) readRequests(ctx context.Context) error {
@@ -48,7 +52,8 @@ func (a *actor) readRequests(ctx context.Context) error {
 		return err
 	}
 	a.nonces.requests, a.nonces.more = requests, len(requests) >= maxRequests
-	a.nonces.signed, err = a.e.Store.PendingSigned(ctx, a.lease)
+	a.nonces.signed, a.nonces.unread, err = a.e.Store.PendingSigned(ctx, a.lease,
+		queueHeadOf(a.ledger.Submitter))
 	return err
 }
 

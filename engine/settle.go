@@ -95,7 +95,8 @@ func (k *keeper) settled(most int) (owners []*actor, settled []store.Settled) {
 }
 
 // publishSettled publishes the lowest nonce that this owner may still need the bytes of: those of
-// open transactions, and of final ones that it compares with the chain.
+// open transactions, of final ones that it compares with the chain, and of nonces that clients may
+// still use.
 func (a *actor) publishSettled(v *txn.View) {
 	if v.Head == 0 || a.ledger.Cursor == nil || v.Now.Sub(a.settledAt) < a.e.SettleInterval/2 {
 		return
@@ -115,6 +116,12 @@ func (a *actor) publishSettled(v *txn.View) {
 	}
 	for i := range a.ended {
 		lower(&a.ended[i].Status)
+	}
+	if n := a.ledger.Nonces; len(n) > 0 {
+		below = min(below, n[0].Nonce)
+	}
+	if s := a.nonces.signed; len(s) > 0 {
+		below = min(below, s[0].Nonce)
 	}
 	a.settled.Store(uint64(below))
 }

@@ -86,15 +86,17 @@ func (s *Store) AddSigned(ctx context.Context, id txn.TxID, a txn.Attempt) (adde
 	return n > 0, nil
 }
 
-// PendingSigned reads the bytes of clients that no attempt has yet, only for the owner.
-func (s *Store) PendingSigned(ctx context.Context, lease *Lease) ([]txn.SignedBytes, error) {
+// PendingSigned reads bytes of clients that no attempt has yet, only for the owner, which has read
+// the first head transactions of the queue. more: there may be others.
+func (s *Store) PendingSigned(ctx context.Context, lease *Lease,
+	head int) (list []txn.SignedBytes, more bool, err error) {
 	verb := fmt.Sprintf("read the signed bytes of submitter %d", lease.submitter)
 	rows, err := s.own().PendingSigned(ctx, db.PendingSignedParams{
-		SubmitterID: int32(lease.submitter), MaxRows: maxSigned})
+		SubmitterID: int32(lease.submitter), Head: rowLimit(head), MaxRows: maxSigned})
 	if err != nil {
-		return nil, s.failed(ctx, verb, err)
+		return nil, false, s.failed(ctx, verb, err)
 	}
-	list := make([]txn.SignedBytes, len(rows))
+	list = make([]txn.SignedBytes, len(rows))
 	for i, r := range rows {
 		list[i].Tx = txn.TxID(r.TxID)
 		list[i].Attempt, err = toAttempt(db.OpenAttemptsRow{
@@ -102,8 +104,8 @@ func (s *Store) PendingSigned(ctx context.Context, lease *Lease) ([]txn.SignedBy
 			FeeCap: r.FeeCap, Tip: r.Tip, Legacy: r.Legacy,
 		}, time.Time{})
 		if err != nil {
-			return nil, s.failed(ctx, verb, err)
+			return nil, false, s.failed(ctx, verb, err)
 		}
 	}
-	return list, nil
+	return list, len(list) == maxSigned, nil
 }

@@ -38,8 +38,10 @@ func TestFill_CannotBePrepared_Waits(t *testing.T) {
 		}
 	}
 	v, tx := filling()
-	tx.RefusedAt, tx.SubmitAttempts, tx.Reason = 1, refusalBlocks, ReasonInvalid
-	tx.RefusedSince, v.Head = v.Now.Add(-2*refusalAge), 9
+	tx.Reason = ReasonInvalid
+	tx.SubmitAttempts = refusalBlocks
+	tx.RefusedAt, tx.RefusedSince = 1, v.Now.Add(-2*refusalAge)
+	v.Head = 9
 	c := Prepared(v, Prepare{Tx: tx}, &Preparation{Outcome: Outcome{Class: Invalid}})
 	if len(c.Writes) != 1 || c.Writes[0].Next.State != Queued {
 		t.Errorf("refused by the chain: %+v", c.Writes)

@@ -10,8 +10,8 @@ const ReasonExternal = "SUBMITTER_MODE"
 const byClient = "its client signed it; have the client send a replacement, or a cancel " +
 	"transaction, with SubmitSigned"
 
-// fills reports whether a transaction fills a reserved nonce. It ends in the queue only if the nonce
-// is used: no other transaction can have its reservation, so the nonce would stay open for ever.
+// fills reports whether a transaction fills a reserved nonce. It ends in the queue only if the
+// nonce is used: no other transaction can have its reservation, and the nonce would stay open.
 func (tx *Tx) fills() bool { return tx.Reservation != (ReservationID{}) && !tx.Signed }
 
 // queuedFill reports whether a transaction fills a reserved nonce and has not taken it.

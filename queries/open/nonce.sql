@@ -159,12 +159,21 @@ SELECT t.submitter_id, t.tx_id, @tx_hash::BYTEA, @nonce::BIGINT, @kind::TEXT, @r
  WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND t.signed AND t.terminal_at IS NULL
 ON CONFLICT DO NOTHING;
 
--- PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first.
+-- PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first. It knows
+-- only the first @head transactions of the queue, as the owner does. Those of included ones wait
+-- for a reorg.
 -- name: PendingSigned :many
 SELECT s.tx_id, s.tx_hash, s.nonce, s.kind, s.raw_tx, s.gas_limit, s.fee_cap, s.tip, s.legacy
   FROM managed_tx t
   JOIN signed_tx s ON s.submitter_id = t.submitter_id AND s.tx_id = t.tx_id
  WHERE t.submitter_id = @submitter_id AND t.terminal_at IS NULL AND t.signed
+   AND t.receipt_tx_hash IS NULL
+   AND (t.nonce IS NOT NULL
+        OR t.tx_id IN (SELECT q.tx_id FROM managed_tx q
+                        WHERE q.submitter_id = @submitter_id AND q.nonce IS NULL
+                          AND q.terminal_at IS NULL
+                        ORDER BY q.queue_seq
+                        LIMIT @head::INT))
    AND NOT EXISTS (SELECT FROM tx_attempt a
                     WHERE a.submitter_id = s.submitter_id AND a.tx_hash = s.tx_hash)
  ORDER BY s.nonce, s.created_at

@@ -561,14 +561,22 @@ SELECT s.tx_id, s.tx_hash, s.nonce, s.kind, s.raw_tx, s.gas_limit, s.fee_cap, s.
   FROM managed_tx t
   JOIN signed_tx s ON s.submitter_id = t.submitter_id AND s.tx_id = t.tx_id
  WHERE t.submitter_id = $1 AND t.terminal_at IS NULL AND t.signed
+   AND t.receipt_tx_hash IS NULL
+   AND (t.nonce IS NOT NULL
+        OR t.tx_id IN (SELECT q.tx_id FROM managed_tx q
+                        WHERE q.submitter_id = $1 AND q.nonce IS NULL
+                          AND q.terminal_at IS NULL
+                        ORDER BY q.queue_seq
+                        LIMIT $2::INT))
    AND NOT EXISTS (SELECT FROM tx_attempt a
                     WHERE a.submitter_id = s.submitter_id AND a.tx_hash = s.tx_hash)
  ORDER BY s.nonce, s.created_at
- LIMIT $2::INT
+ LIMIT $3::INT
 `
 
 type PendingSignedParams struct {
 	SubmitterID int32
+	Head        int32
 	MaxRows     int32
 }
 
@@ -584,9 +592,11 @@ type PendingSignedRow struct {
 	Legacy   bool
 }
 
-// PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first.
+// PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first. It knows
+// only the first @head transactions of the queue, as the owner does. Those of included ones wait
+// for a reorg.
 func (q *Queries) PendingSigned(ctx context.Context, arg PendingSignedParams) ([]PendingSignedRow, error) {
-	rows, err := q.db.Query(ctx, pendingSigned, arg.SubmitterID, arg.MaxRows)
+	rows, err := q.db.Query(ctx, pendingSigned, arg.SubmitterID, arg.Head, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// TestExternal_FillCancelled_StillFilled: only that transaction can ever close the nonce, so it is
+// not cancelled in the queue.
+func TestExternal_FillCancelled_StillFilled(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 8)
+	n := r.startOn(c, "a", nil)
+	id, nonce := r.allocateNonce(n.store, "k")
+	r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestQuarantine}, txn.Applied)
+	n.stop()
+	tx, err := r.admin.QueueReserved(t.Context(), store.ReservedTx{Reservation: id,
+		Payload: txn.CancelPayload(devchain.Address(0))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := r.admin.CancelQueued(t.Context(), tx); done || err != nil {
+		t.Fatalf("cancelled in the queue: %t %v", done, err)
+	}
+	command, err := r.admin.AddCommand(t.Context(), r.submitters[0],
+		store.Ask{Kind: txn.CommandCancel, Tx: &tx})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.startOn(c, "b", nil)
+	r.eventually("the cancel is refused", func() error {
+		result, done, err := r.admin.CommandResult(context.Background(), r.submitters[0], command)
+		if !done || codeOf(result) != txn.ResultRefused {
+			return fmt.Errorf("%q %v", result, err)
+		}
+		return nil
+	})
+	if is := r.mineUntilFinal(c, tx); is.State != txn.Confirmed || *is.Nonce != nonce {
+		t.Fatalf("it ended as %s %v", is.State, is.Nonce)
+	}
+}
+
+// TestExternal_Reserved_NotSettled: a nonce that a client may still use is not recorded as settled,
+// whatever the cursor is: else its transaction could be archived, and its bytes be erased, within
+// reach of a reorg.
+func TestExternal_Reserved_NotSettled(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 8)
+	r.policy.AuditDepth = r.policy.Confirmations + 6
+	n := r.startOn(c, "a", func(o *Options) { o.SettleInterval = 5 * time.Millisecond })
+	low, _ := r.allocateNonce(n.store, "low")
+	high, _ := r.allocateNonce(n.store, "high")
+	settled := func(below int) func() error {
+		return func() error {
+			c.Mine(1)
+			if is := r.number("SELECT coalesce(max(erased_below), 0) FROM submitter_settled"); is !=
+				below {
+				return fmt.Errorf("settled and erased below %d", is)
+			}
+			return nil
+		}
+	}
+	for nonce, id := range []txn.ReservationID{low, high} {
+		r.mineUntilFinal(c, r.submitSigned(c, id, txn.Nonce(nonce), 1))
+		if is := r.number("SELECT coalesce(max(settled_below), 0) FROM submitter_settled"); is !=
+			nonce {
+			t.Fatalf("settled below %d while nonce %d is within reach of a reorg", is, nonce)
+		}
+		r.eventually("it is settled", settled(nonce+1))
+		if with := r.number("SELECT count(raw_tx) FROM tx_attempt"); with != 0 {
+			t.Fatalf("%d attempts keep their bytes", with)
+		}
+	}
+}
+
+// TestSubmitSigned_HighestFirst_AllRecorded: many clients submit in any order while no node runs.
+func TestSubmitSigned_HighestFirst_AllRecorded(t *testing.T) {
+	t.Parallel()
+	const many = 90 // more than an owner reads of a queue, and of bytes
+	r, c := externalChain(t, many)
+	n := r.startOn(c, "a", nil)
+	ids := make([]txn.ReservationID, many)
+	for i := range ids {
+		var nonce txn.Nonce
+		if ids[i], nonce = r.allocateNonce(n.store, fmt.Sprint(i)); int(nonce) != i {
+			t.Fatalf("nonce %d instead of %d", nonce, i)
+		}
+		r.underReservation(n.store, ids[i], store.NonceAsk{Kind: txn.RequestRecordHash,
+			Hash: signFor(t, c, nonce, 1).Hash}, txn.Applied)
+	}
+	n.stop()
+	for i := many - 1; i >= 0; i-- {
+		r.queueSigned(c, ids[i], txn.Nonce(i), 1)
+	}
+	r.startOn(c, "b", nil)
+	r.eventually("all are recorded", func() error {
+		if n := r.number("SELECT count(*) FROM tx_attempt"); n != many {
+			return fmt.Errorf("%d of %d", n, many)
+		}
+		return nil
+	})
+}
