@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -216,13 +217,22 @@ type Checkpoint struct {
 	Head     string `json:"head"` // hex
 }
 
-// AddCheckpoint hashes everything that was committed since the last checkpoint, and reports whether
-// it added one: there is none while nothing new has ended. Nodes may do so concurrently.
-func (s *Store) AddCheckpoint(ctx context.Context) (added bool, err error) {
+// checkpointEvents bounds the events of a checkpoint, and with them the time of its statement.
+// After a move of the ledger, or without nodes that audit, there may be any number.
+const checkpointEvents = 50_000
+
+// AddCheckpoint hashes what was committed since the last checkpoint, and reports whether it added
+// one: there is none while nothing new has ended. more: the next one can be added at once. Nodes
+// may do so concurrently.
+func (s *Store) AddCheckpoint(ctx context.Context) (added, more bool, err error) {
+	return s.addCheckpoint(ctx, checkpointEvents)
+}
+
+func (s *Store) addCheckpoint(ctx context.Context, most int) (added, more bool, err error) {
 	const verb = "add a checkpoint of the history"
 	last, err := s.own().LastCheckpoint(ctx)
 	if err != nil {
-		return false, s.failed(ctx, verb, err)
+		return false, false, s.failed(ctx, verb, err)
 	}
 	next := db.InsertCheckpointParams{Series: last.Series, No: last.No + 1, Since: last.Upto,
 		Upto: last.Xmin}
@@ -231,20 +241,44 @@ func (s *Store) AddCheckpoint(ctx context.Context) (added bool, err error) {
 		next.Series++
 		next.No, next.Since = 0, "0"
 	case last.Upto == last.Xmin:
-		return false, nil
+		return false, false, nil
+	}
+	if more, err = s.shorten(ctx, &next, most); err != nil {
+		return false, false, s.failed(ctx, verb, err)
 	}
 	window, err := s.own().Window(ctx, db.WindowParams{Since: next.Since, Upto: next.Upto})
 	if err != nil {
-		return false, s.failed(ctx, verb, err)
+		return false, false, s.failed(ctx, verb, err)
 	}
-	if window.Events+window.Commands == 0 && !last.Moved {
-		return false, nil
+	if window.Events+window.Commands == 0 && !last.Moved && !more {
+		return false, false, nil
 	}
 	next.Events, next.Commands = window.Events, window.Commands
 	next.Digest = window.Digest
 	next.Head = checkpointHead(last.Head, &next)
 	n, err := s.own().InsertCheckpoint(ctx, next)
-	return n == 1, s.failed(ctx, verb, err)
+	return n == 1, more, s.failed(ctx, verb, err)
+}
+
+// shorten ends a checkpoint after about most events, and reports whether there are more.
+func (s *Store) shorten(ctx context.Context, next *db.InsertCheckpointParams,
+	most int) (more bool, err error) {
+	end, err := s.own().WindowEnd(ctx, db.WindowEndParams{Since: next.Since, Most: int32(most)})
+	if err != nil || end == "0" {
+		return false, err
+	}
+	numbers := [3]uint64{}
+	for i, text := range []string{end, next.Since, next.Upto} {
+		if numbers[i], err = strconv.ParseUint(text, 10, 64); err != nil {
+			return false, err
+		}
+	}
+	upto := max(numbers[0], numbers[1]+1) // one transaction may have them all
+	if upto >= numbers[2] {
+		return false, nil
+	}
+	next.Upto = strconv.FormatUint(upto, 10)
+	return true, nil
 }
 
 // checkpointHead hashes a checkpoint and the head before it.

@@ -43,7 +43,7 @@ func (k *kit) checkpointed(s *Store) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		_, err := s.AddCheckpoint(k.ctx)
+		_, _, err := s.AddCheckpoint(k.ctx)
 		k.must(err)
 		if value[bool](k, `SELECT (sum(events), sum(commands)) =
 			((SELECT count(*) FROM tx_event),
@@ -83,7 +83,7 @@ func TestHistory_Untouched_Verified(t *testing.T) {
 		report.Unhashed != 0 {
 		t.Errorf("verified: %+v", report)
 	}
-	if added, err := s.AddCheckpoint(k.ctx); added || err != nil {
+	if added, _, err := s.AddCheckpoint(k.ctx); added || err != nil {
 		t.Errorf("nothing new: %v, %v", added, err)
 	}
 }
@@ -143,7 +143,7 @@ func TestHistory_MovedLedger_NewSeries(t *testing.T) {
 	k, s, _ := chained(t)
 	// as after a dump and restore: the last checkpoint is from the future
 	k.exec("UPDATE audit_checkpoint SET upto_xid = '99999999999'::XID8 WHERE no = 1")
-	added, err := s.AddCheckpoint(k.ctx)
+	added, _, err := s.AddCheckpoint(k.ctx)
 	k.must(err)
 	if series := value[int](k, "SELECT max(series) FROM audit_checkpoint"); !added || series != 2 {
 		t.Fatalf("added: %v, series %d", added, series)
@@ -152,5 +152,36 @@ func TestHistory_MovedLedger_NewSeries(t *testing.T) {
 	k.must(err)
 	if last.Series != 2 || last.No != 0 || last.Events < 4 {
 		t.Errorf("last: %+v", last)
+	}
+}
+
+// TestHistory_ManyEvents_SeveralCheckpoints: the time of one statement does not grow with the
+// events that wait, and together the checkpoints cover all of them.
+func TestHistory_ManyEvents_SeveralCheckpoints(t *testing.T) {
+	t.Parallel()
+	k, s, _ := chained(t)
+	k.exec("UPDATE audit_checkpoint SET upto_xid = '99999999999'::XID8 WHERE no = 1")
+	for more := true; more; {
+		var added bool
+		var err error
+		added, more, err = s.addCheckpoint(k.ctx, 2)
+		if err != nil || !added {
+			t.Fatalf("added: %t %v", added, err)
+		}
+	}
+	largest := value[int](k, "SELECT max(events) FROM audit_checkpoint WHERE series = 2")
+	covered := value[int](k, "SELECT sum(events) FROM audit_checkpoint WHERE series = 2")
+	events := value[int](k, "SELECT count(*) FROM tx_event")
+	number := value[int](k, "SELECT count(*) FROM audit_checkpoint WHERE series = 2")
+	if largest >= events || covered != events || number < 2 { // one statement wrote several events
+		t.Errorf("%d checkpoints of at most %d events have %d of %d", number, largest, covered,
+			events)
+	}
+	r, _, err := s.VerifyCheckpoints(k.ctx)
+	k.must(err)
+	for _, v := range r.Violations {
+		if v.Check != "checkpoint_changed" { // that is the statement above
+			t.Errorf("%+v", v)
+		}
 	}
 }

@@ -2,19 +2,27 @@ package node
 
 import (
 	"context"
+	"time"
 
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
+// backlogPause is the time between two checkpoints while there are events for more.
+const backlogPause = time.Second
+
 // checkpoint adds a checkpoint of the history in each audit interval, until ctx ends. Other nodes
 // do the same, and one of them is enough.
 func (n *Node) checkpoint(ctx context.Context) error {
-	for n.cfg.Audit.Interval > 0 {
-		if clock.Sleep(ctx, clock.Real{}, n.cfg.Audit.Interval) != nil {
+	for pause := n.cfg.Audit.Interval; pause > 0; {
+		if clock.Sleep(ctx, clock.Real{}, pause) != nil {
 			return nil
 		}
-		if _, err := n.store.AddCheckpoint(ctx); err != nil && ctx.Err() == nil {
+		_, more, err := n.store.AddCheckpoint(ctx)
+		if err != nil && ctx.Err() == nil {
 			n.log.Warn("checkpoint of the history failed; retrying", "error", err)
+		}
+		if pause = n.cfg.Audit.Interval; more && err == nil {
+			pause = min(pause, backlogPause)
 		}
 	}
 	<-ctx.Done()

@@ -57,6 +57,14 @@ SELECT (c.from_xid::TEXT::NUMERIC <= (SELECT l.trimmed_xid FROM ledger l))::BOOL
   FROM audit_checkpoint c
  ORDER BY c.series, c.no;
 
+-- WindowEnd returns a number before which about @most events follow @since; 0: there are fewer.
+-- name: WindowEnd :one
+SELECT coalesce((SELECT e.xid::TEXT FROM tx_event e
+                  WHERE e.xid >= CAST(@since::TEXT AS XID8)
+                  ORDER BY e.xid
+                 OFFSET @most::INT
+                  LIMIT 1), '0')::TEXT AS upto;
+
 -- Window returns the digest of everything between two snapshots. Rows without a hash are older
 -- than the hashes.
 -- name: Window :one

@@ -386,3 +386,24 @@ func (q *Queries) Window(ctx context.Context, arg WindowParams) (WindowRow, erro
 	err := row.Scan(&i.Events, &i.Commands, &i.Digest)
 	return i, err
 }
+
+const windowEnd = `-- name: WindowEnd :one
+SELECT coalesce((SELECT e.xid::TEXT FROM tx_event e
+                  WHERE e.xid >= CAST($1::TEXT AS XID8)
+                  ORDER BY e.xid
+                 OFFSET $2::INT
+                  LIMIT 1), '0')::TEXT AS upto
+`
+
+type WindowEndParams struct {
+	Since string
+	Most  int32
+}
+
+// WindowEnd returns a number before which about @most events follow @since; 0: there are fewer.
+func (q *Queries) WindowEnd(ctx context.Context, arg WindowEndParams) (string, error) {
+	row := q.db.QueryRow(ctx, windowEnd, arg.Since, arg.Most)
+	var upto string
+	err := row.Scan(&upto)
+	return upto, err
+}
