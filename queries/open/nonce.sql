@@ -160,7 +160,7 @@ SELECT t.submitter_id, t.tx_id, @tx_hash::BYTEA, @nonce::BIGINT, @kind::TEXT, @r
 ON CONFLICT DO NOTHING;
 
 -- PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first. It knows
--- only the first @head transactions of the queue, as the owner does. Those of included ones wait
+-- only the first @head transactions of the queue, as the owner does. Bytes of included ones wait
 -- for a reorg.
 -- name: PendingSigned :many
 SELECT s.tx_id, s.tx_hash, s.nonce, s.kind, s.raw_tx, s.gas_limit, s.fee_cap, s.tip, s.legacy

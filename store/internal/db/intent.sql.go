@@ -134,7 +134,7 @@ type CancelQueuedParams struct {
 // which only its owner can find out. It waits for a commit that is taking a nonce, and then finds
 // nothing to cancel. The row is locked before the update: an UPDATE would take its xid before it
 // waits, and its event would be in the feed before the event that it waited for. A transaction of a
-// restored ledger may have been executed: see txn.Tx.Restored. That of a reserved nonce was signed
+// restored ledger may have been executed: see txn.Tx.Restored. One for a reserved nonce was signed
 // by a client, or alone can fill the nonce. This needs no owner; the command is still recorded if
 // the caller gives an operator or a reason.
 func (q *Queries) CancelQueued(ctx context.Context, arg CancelQueuedParams) (int64, error) {

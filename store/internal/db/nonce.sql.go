@@ -593,7 +593,7 @@ type PendingSignedRow struct {
 }
 
 // PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first. It knows
-// only the first @head transactions of the queue, as the owner does. Those of included ones wait
+// only the first @head transactions of the queue, as the owner does. Bytes of included ones wait
 // for a reorg.
 func (q *Queries) PendingSigned(ctx context.Context, arg PendingSignedParams) ([]PendingSignedRow, error) {
 	rows, err := q.db.Query(ctx, pendingSigned, arg.SubmitterID, arg.Head, arg.MaxRows)
