@@ -28,7 +28,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	if !e.NoListen {
 		lower.Go(func() { e.Store.Listen(below) })
 	}
-	e.keeper.heartbeat(ctx) // the list of live nodes decides which submitters to take first
+	e.Announce(ctx) // the list of live nodes decides which submitters to take first
 	e.router.run(ctx, actors)
 	err := e.stop(below, stopActors)
 	stopBelow()
@@ -38,6 +38,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.router.again.end(e.Clock, e.RenewInterval/3) // releases the leases it still acquires
 	return err
 }
+
+// Announce sends a heartbeat before Run, so that the node is listed once its API serves. A failure is
+// logged, and Run repeats it.
+func (e *Engine) Announce(ctx context.Context) { e.keeper.heartbeat(ctx) }
 
 // stop releases everything. It announces that this node accepts no more submitters, lets owners end
 // between two steps, cancels those that take longer, and releases all leases in one statement. A

@@ -78,7 +78,15 @@ chains:
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	a := asked{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)}
+	listed := make(chan int, 1) // live nodes in the ledger once the API serves
 	n, err := node.New(ctx, node.Source{File: file, Set: []string{"queue.poll_interval=50ms"}},
+		node.WithReady(func() {
+			count := 0
+			if err := db.Pool.QueryRow(ctx, "SELECT count(*) FROM node").Scan(&count); err != nil {
+				t.Error(err)
+			}
+			listed <- count
+		}),
 		node.WithLogger(slog.New(slog.DiscardHandler)),
 		node.WithStuckPolicy(a), node.WithBumpPolicy(a), node.WithMempoolInspector(a),
 		node.WithSigner(sign.Entry{Name: "mine", Holder: sign.NewMemory(devchain.Key(0))}))
@@ -93,6 +101,9 @@ chains:
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	if count := <-listed; count != 1 {
+		t.Errorf("%d live nodes when the API serves, want this one", count)
+	}
 	patient := grpc.WaitForReady(true)
 	_, err = pb.NewSubmitterServiceClient(conn).RegisterSubmitter(ctx,
 		&pb.RegisterSubmitterRequest{Name: "alice", ChainId: 31337,

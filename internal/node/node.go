@@ -212,6 +212,7 @@ func (n *Node) work(ctx context.Context) error {
 		return err
 	}
 	n.warnOfCollation(ctx)
+	n.engine.Announce(ctx)
 	settle()
 	return n.engine.Run(ctx)
 }
