@@ -149,6 +149,7 @@ e2e: console $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl $(BIN)/clef $(BIN)/loca
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  gotestsum --format testname -- -count=1 -parallel 8 -timeout 30m -skip '^TestClients' \
 	  ./e2e/...
+	@echo "screenshots of the console: e2e/screenshots"
 	@# With a real token. It needs cgo, so the programs are built without it.
 	gotestsum --format testname -- -count=1 -timeout 5m -tags pkcs11 ./sign/pkcs11
 
@@ -233,8 +234,9 @@ bench-check: ## Compare the cost of a transaction in counts with bench/budgets.y
 FUZZTIME ?= 1m
 
 .PHONY: fuzz
-fuzz: ## Fuzz the validation of every RPC for FUZZTIME (1m)
+fuzz: ## Fuzz the validation of every RPC, then the DER reader, each for FUZZTIME (1m)
 	go test -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(FUZZTIME) ./server
+	go test -run '^$$' -fuzz '^FuzzParseDER$$' -fuzztime $(FUZZTIME) ./sign
 
 # The holder of the keys of `make run`: keystore, clef, softhsm or local-kms.
 SIGNER ?= keystore

@@ -28,7 +28,8 @@ func TestTutorial(t *testing.T) {
 	dev := startDev(t, root, start)
 	out := bash(t, root, script.String())
 	for _, want := range []string{
-		"Nothing needs a decision", `wrong.csv:5:`, "nothing was sent", "CONFIRMED 2000",
+		"Nothing needs a decision", `wrong.csv:5:`, "nothing was sent", "of 2000 rows final",
+		"CONFIRMED 2000",
 		`"0x38d7ea4c68000"`,
 	} {
 		if !strings.Contains(out, want) {
