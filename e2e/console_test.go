@@ -21,8 +21,9 @@ import (
 const (
 	operatorToken = "operator-token-0123456789"
 	readerToken   = "reader-token-0123456789"
-	// manyAccounts are registered in addition to those of the chain's keys.
-	manyAccounts = 10_000
+	// manyAccounts are registered in addition to those of the chain's keys, of which the last one is
+	// external.
+	manyAccounts, manyKeys = 10_000, 15
 )
 
 // TestConsole runs the tests of the console in Chromium (console/test/browser.test.mjs) against a
@@ -44,7 +45,7 @@ func TestConsole(t *testing.T) {
 	if err := os.MkdirAll(shots, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := &consoleStage{t: t, chain: embedded(t, 0, 14), tokens: t.TempDir()}
+	s := &consoleStage{t: t, chain: embedded(t, 0, manyKeys), tokens: t.TempDir()}
 	control := httptest.NewServer(s)
 	t.Cleanup(control.Close)
 	s.startNode(control.URL)
@@ -64,7 +65,7 @@ func TestConsole(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, out)
 	}
-	t.Logf("%s", out)
+	t.Logf("%s\nscreenshots are in %s", out, shots)
 }
 
 // consoleStage is a node and its chain, which the tests in the browser steer.
@@ -84,7 +85,9 @@ func (s *consoleStage) startNode(control string) {
 	writeFile(t, filepath.Join(s.tokens, "secrets"),
 		"whsec_"+base64.StdEncoding.EncodeToString([]byte("thirty-two bytes of the receiver"))+"\n")
 	s.node = prepareNode(t, s.chain,
-		nodeOptions{confirmations: 1, poll: 100 * time.Millisecond}, freshDatabase(t))
+		nodeOptions{confirmations: 1, poll: 100 * time.Millisecond, external: manyKeys - 1},
+		freshDatabase(t))
+	s.node.edit(t, "nonce_api: {", "nonce_api: {pending_hard_max_age: 1s, ")
 	s.node.edit(t, "resubmit: {interval: 5s, max_attempts: 20}",
 		"finality: {audit_depth: 4}, resubmit: {interval: 2s, max_attempts: 2}")
 	s.node.edit(t, "grpc: {", "console: {enabled: true}\ngrpc: {reload_interval: 1s, ")

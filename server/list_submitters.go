@@ -58,6 +58,8 @@ func (s *submitterService) listed(ctx context.Context, r *pb.ListSubmittersReque
 			in.Paused = true
 		case pb.SubmitterCondition_SUBMITTER_CONDITION_UNFUNDED:
 			in.Unfunded = true
+		case pb.SubmitterCondition_SUBMITTER_CONDITION_NONCE_NEEDS_OPERATOR:
+			in.Nonces = true
 		}
 	}
 	return s.store.SubmittersIn(ctx, in, own, last, limit)

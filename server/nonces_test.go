@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -189,4 +190,46 @@ func TestNonces_OtherCaller_Denied(t *testing.T) {
 	wantStatus(t, err, codes.PermissionDenied, "PERMISSION_DENIED")
 	_, err = nonces.ReleaseNonce(withToken(h.ctx, "one-token"), release)
 	h.must(err)
+}
+
+func TestNonces_NeedsOperator_ListedAndCounted(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for _, name := range []string{"alice", "bob", "carol"} {
+		h.external(name)
+	}
+	n := h.serve(statusCallers, withNonces)
+	ops := withToken(h.ctx, tokenOf("ops"))
+	nonces := pb.NewNonceServiceClient(n.conn)
+	for _, name := range []string{"alice", "bob", "carol"} {
+		r, err := nonces.AllocateNonce(ops,
+			&pb.AllocateNonceRequest{Submitter: name, RequestId: "k0"})
+		h.must(err)
+		_, err = nonces.QuarantineNonce(ops,
+			&pb.QuarantineNonceRequest{ReservationId: r.GetNonce().GetReservationId()})
+		h.must(err)
+	}
+	_, err := h.db.Pool.Exec(h.ctx, `UPDATE external_nonce SET needs_operator = TRUE,
+		version = version + 1 WHERE submitter_id IN
+		(SELECT submitter_id FROM submitter WHERE name IN ('alice', 'bob'))`)
+	h.must(err)
+	for caller, want := range map[string][]string{"one": {"alice"}, "ops": {"alice", "bob"}} {
+		ctx := withToken(h.ctx, tokenOf(caller))
+		listed, err := n.subs.ListSubmitters(ctx, &pb.ListSubmittersRequest{
+			Conditions: []pb.SubmitterCondition{
+				pb.SubmitterCondition_SUBMITTER_CONDITION_NONCE_NEEDS_OPERATOR,
+			},
+		})
+		h.must(err)
+		var names []string
+		for _, s := range listed.GetSubmitters() {
+			names = append(names, s.GetName())
+		}
+		got, err := n.status.GetStatus(ctx, &pb.GetStatusRequest{})
+		h.must(err)
+		count := got.GetTotals().GetUndecidedNonces()
+		if !slices.Equal(names, want) || count != int64(len(want)) {
+			t.Errorf("%s: %v and %d, want %v", caller, names, count, want)
+		}
+	}
 }

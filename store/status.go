@@ -37,6 +37,7 @@ type Totals struct {
 	Submitters, Owned, Protected, Paused int64 // submitters; owned: some node has a live lease
 	Unfunded                             int64 // submitters, as in QueueCounts
 	Queued, InFlight, Stuck              int64 // transactions; STUCK ones are in flight as well
+	UndecidedNonces                      int64 // of clients, that need an operator
 	More                                 bool  // queued than CountedTotal
 	// OldestQueued is the time of acceptance of the oldest one at the head of a queue; zero: none.
 	OldestQueued time.Time
@@ -53,8 +54,9 @@ func (s *Store) Totals(ctx context.Context, names []string) (Totals, error) {
 	}
 	t := Totals{
 		Submitters: r.Submitters, Owned: r.Owned, Protected: r.Protected, Paused: r.Paused,
-		Unfunded: r.Unfunded, Queued: min(r.Queued, CountedTotal),
-		More: r.Queued > CountedTotal, InFlight: r.InFlight, Stuck: r.Stuck,
+		Unfunded: r.Unfunded, UndecidedNonces: r.UndecidedNonces,
+		Queued: min(r.Queued, CountedTotal),
+		More:   r.Queued > CountedTotal, InFlight: r.InFlight, Stuck: r.Stuck,
 		At: r.CountedAt,
 	}
 	if r.AnyQueued {
@@ -64,14 +66,17 @@ func (s *Store) Totals(ctx context.Context, names []string) (Totals, error) {
 }
 
 // Conditions select submitters that need an operator: those in one of them.
-type Conditions struct{ Protected, Paused, Unfunded bool }
+type Conditions struct {
+	Protected, Paused, Unfunded bool
+	Nonces                      bool // one of its nonces needs an operator
+}
 
 // SubmittersIn lists submitters in one of the conditions, otherwise as Submitters.
 func (s *Store) SubmittersIn(ctx context.Context, in Conditions, names []string, afterName string,
 	limit int) ([]SubmitterInfo, error) {
 	found, err := s.read().SubmittersIn(ctx, db.SubmittersInParams{
 		AnyName: names == nil, Names: names, AfterName: afterName, MaxRows: rowLimit(limit),
-		Protected: in.Protected, Paused: in.Paused, Unfunded: in.Unfunded,
+		Protected: in.Protected, Paused: in.Paused, Unfunded: in.Unfunded, Nonces: in.Nonces,
 	})
 	if err != nil {
 		return nil, s.failed(ctx, "list submitters by condition", err)

@@ -174,6 +174,7 @@ func needed(t *pb.LedgerTotals) string {
 		{t.GetStuck(), "stuck", "fencepost tx list --state STUCK"},
 		{t.GetUnfunded(), "unfunded", "fencepost submitter list"},
 		{t.GetPaused(), "paused", "fencepost submitter list"},
+		{t.GetUndecidedNonces(), "nonces of clients", "fencepost nonce list SUBMITTER --needs-operator"},
 	} {
 		if n.count > 0 {
 			all = append(all, fmt.Sprintf("  %d %s   # %s", n.count, n.what, n.show))
@@ -187,6 +188,9 @@ func needed(t *pb.LedgerTotals) string {
 
 func (o overview) printNodes(w io.Writer) error {
 	nodes := [][]string{}
+	if len(o.nodes.GetNodes()) == 0 {
+		nodes = [][]string{{"none with a heartbeat", "", "", ""}}
+	}
 	for _, n := range o.nodes.GetNodes() {
 		accepting := "yes"
 		if !n.GetAccepting() {

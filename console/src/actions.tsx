@@ -103,9 +103,7 @@ function ConfirmDialog({
     setBusy(true);
     setError(undefined);
     try {
-      if (!action.unrecorded) {
-        session.setOperator(operator.trim());
-      }
+      session.setOperator(operator.trim());
       await choice.run({ reason: reason.trim(), operator: operator.trim(), option });
       onClose(true);
     } catch (failed) {
@@ -138,29 +136,25 @@ function ConfirmDialog({
           {action.label}: {subject}
         </h2>
         <p>{action.does}</p>
-        {!action.unrecorded && (
-          <>
-            <label>
-              Reason{action.reasonRequired ? "" : " (optional)"}, recorded forever
-              <textarea
-                value={reason}
-                required={action.reasonRequired}
-                maxLength={512}
-                rows={2}
-                onChange={(event) => setReason(event.target.value)}
-              />
-            </label>
-            <label>
-              Your name, recorded with the decision
-              <input
-                value={operator}
-                required
-                maxLength={128}
-                onChange={(event) => setOperator(event.target.value)}
-              />
-            </label>
-          </>
-        )}
+        <label>
+          Reason{action.reasonRequired ? "" : " (optional)"}, recorded forever
+          <textarea
+            value={reason}
+            required={action.reasonRequired}
+            maxLength={512}
+            rows={2}
+            onChange={(event) => setReason(event.target.value)}
+          />
+        </label>
+        <label>
+          Your name, recorded with the decision
+          <input
+            value={operator}
+            required
+            maxLength={128}
+            onChange={(event) => setOperator(event.target.value)}
+          />
+        </label>
         {action.option && (
           <label className="check">
             <input

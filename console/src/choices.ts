@@ -1,6 +1,8 @@
 import {
   type Client,
   isFinal,
+  type Nonce,
+  NonceDecision,
   ProtectionDecision,
   StuckDecision,
   type Submitter,
@@ -119,4 +121,25 @@ export function txChoices(client: Client, tx: Tx): Choice[] {
     },
     { action: actions.fail, run: resolve(StuckDecision.FAIL, StuckDecision.FAIL_UNPROVEN) },
   ];
+}
+
+/** The decisions on a nonce that a client reserved. They refer to the reservation that is shown. */
+export function nonceChoices(client: Client, of: Nonce): Choice[] {
+  const resolve = (decision: NonceDecision): Choice["run"] => {
+    return ({ reason, operator }) =>
+      client.nonces.resolveNonce({
+        submitter: of.submitter,
+        nonce: of.nonce,
+        decision,
+        reservationId: of.reservationId,
+        reason,
+        operator,
+      });
+  };
+  if (of.txId !== "") {
+    return []; // its transaction decides
+  }
+  const fill = { action: actions.fillNonce, run: resolve(NonceDecision.FILL) };
+  const never = { action: actions.neverSigned, run: resolve(NonceDecision.NEVER_SIGNED) };
+  return of.txHashes.length === 0 ? [never, fill] : [fill];
 }

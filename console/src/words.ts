@@ -152,6 +152,15 @@ export const waits: Record<string, Meaning> = {
   },
 };
 
+/** Why a nonce of a client waits for an operator. */
+export const nonceReasons: Record<string, string> = {
+  EXPIRED: "Its reservation expired without a report. Its holder may have signed for it.",
+  HASH_RECORDED: "Its holder reported a signed transaction, which is in no block.",
+  QUARANTINED: "Its holder does not know whether a transaction for it was sent.",
+  RESTORED: "The ledger was restored. Its holder may have signed for it meanwhile.",
+  USED_AFTER_RELEASE: "It was released as never signed, and reported as signed afterwards.",
+};
+
 export const outcomes: Record<string, string> = {
   REVERTED: "It was included and reverted. Gas was paid.",
   WOULD_REVERT: "The chain reported that it would revert. No nonce was taken.",
@@ -197,8 +206,6 @@ export interface Action {
   readonly danger?: boolean;
   /** The request needs a reason. */
   readonly reasonRequired?: boolean;
-  /** Neither reason nor name are recorded. */
-  readonly unrecorded?: boolean;
   /** A further confirmation, which makes the action a stronger one. */
   readonly option?: string;
 }
@@ -303,12 +310,28 @@ export const actions = {
       "Signs a replacement with the same nonce and higher fees, regardless of the bump policy. " +
       "At most one attempt is included.",
   },
+  neverSigned: {
+    label: "Never signed",
+    does:
+      "Gives the nonce to the next client that reserves one. Confirm it only if its holder is " +
+      "gone for good and never signed a transaction for it: otherwise two transactions compete " +
+      "for the nonce. It is rejected if a hash or signed bytes are recorded.",
+    danger: true,
+    reasonRequired: true,
+  },
+  fillNonce: {
+    label: "Fill",
+    does:
+      "Uses the nonce for a cancel transaction of the account, if Fencepost has its key. If a " +
+      "transaction of the client exists as well, the chain includes one of the two.",
+    danger: true,
+    reasonRequired: true,
+  },
   retryDelivery: {
     label: "Deliver again",
     does:
       "Retries the events of this transaction at once, in order, beginning with the first " +
       "undelivered one.",
-    unrecorded: true,
   },
   skipDelivery: {
     label: "Skip event",
@@ -316,12 +339,11 @@ export const actions = {
       "Gives up the first undelivered event: the receiver never gets it from this sink. The " +
       "events after it are delivered.",
     danger: true,
-    unrecorded: true,
+    reasonRequired: true,
   },
   retryAll: {
     label: "Deliver all again",
     does: "Retries all dead transactions of this sink at once, each in order.",
-    unrecorded: true,
   },
   resumeSink: {
     label: "Resume sink",

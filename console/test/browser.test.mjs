@@ -131,10 +131,8 @@ async function decide(page, scope, label, { option = false, name } = {}) {
     await clean(page, name);
     await shoot(page, name, false);
   }
-  if ((await dialog.getByLabel("Reason").count()) > 0) {
-    await dialog.getByLabel("Reason").fill(`a test of ${label}`);
-    await dialog.getByLabel("Your name").fill("olga");
-  }
+  await dialog.getByLabel("Reason").fill(`a test of ${label}`);
+  await dialog.getByLabel("Your name").fill("olga");
   if (option) {
     await dialog.getByRole("checkbox").check();
   }
@@ -219,6 +217,43 @@ test("a transaction shows attempts, fees, receipt and labels", async (t) => {
   }
   const kinds = await main.locator(".timeline strong").allInnerTexts();
   assert.deepEqual(kinds, ["QUEUED", "ALLOCATED", "SUBMITTED", "INCLUDED", "CONFIRMED"]);
+});
+
+test("text of clients is shown as text", async (t) => {
+  const hostile = (n) => `<img src=x onerror="globalThis.attacked=${n}">`;
+  const id = await create("s00", hostile(1), {}, { labels: { note: hostile(2) } });
+  await minedTo(id, "CONFIRMED");
+  const page = await open(t, `#/tx/${id}`, operator);
+  const main = page.getByRole("main");
+  await main.getByText(hostile(1)).first().waitFor();
+  await main.getByText(hostile(2)).first().waitFor();
+  for (const place of [
+    "#/accounts/s00",
+    `#/search?q=${encodeURIComponent(hostile(1))}&account=s00`,
+    `#/accounts/${encodeURIComponent(hostile(3))}`,
+    `#/tx/${encodeURIComponent(hostile(4))}`,
+    `#/commands/${encodeURIComponent(hostile(5))}`,
+    `#/${encodeURIComponent(hostile(6))}`,
+  ]) {
+    await page.evaluate((to) => (location.hash = to), place);
+    await main.getByRole("heading", { level: 1 }).waitFor();
+    await until(`${place} is loaded`, async () => !(await page.getByText("Loading…").count()));
+    assert.equal(await page.locator("img").count(), 0, place);
+  }
+  assert.equal(await page.evaluate(() => globalThis.attacked), undefined);
+  // The policy stops code even where the page would insert it.
+  const other = await page.context().newPage();
+  await other.goto(`${node}/console/`);
+  const blocked = await other.evaluate((html) => {
+    try {
+      document.body.insertAdjacentHTML("beforeend", html);
+      return false;
+    } catch {
+      return true;
+    }
+  }, hostile(7));
+  assert.equal(blocked, true);
+  assert.equal(await other.evaluate(() => globalThis.attacked), undefined);
 });
 
 test("the keyboard reaches everything", async (t) => {
@@ -452,6 +487,35 @@ test("an account without funds names what is missing", async (t) => {
   await item.waitFor({ state: "detached" });
 });
 
+test("nonces of clients: fill, never signed", async (t) => {
+  const hostile = "</li><script>globalThis.attacked=1</script>";
+  const nonceOf = async (n) => (await api("GET", `submitters/s14/nonces/${n}`)).nonce;
+  for (const n of ["0", "1"]) {
+    const { nonce } = await api("POST", "submitters/s14/nonces", {
+      requestId: `nonce-${n}`,
+      holder: `${hostile} ${n}`,
+    });
+    assert.equal(nonce.nonce, n);
+    await api("POST", `reservations/${nonce.reservationId}/quarantine`, { reason: hostile });
+  }
+  const page = await open(t, "#/", operator);
+  const section = page.getByRole("region", { name: "Nonces of clients" });
+  const item = (n) => section.locator(".inner > li").filter({ hasText: `Nonce ${n}:` });
+  await item(0).getByText(`${hostile} 0`).waitFor();
+  await item(1).getByText(hostile, { exact: true }).waitFor(); // the evidence
+  assert.equal(await page.evaluate(() => globalThis.attacked), undefined);
+  await clean(page, "decisions-nonces");
+  await shoot(page, "decisions-nonces");
+  await decide(page, item(0), "Fill", { name: "dialog-fill" });
+  await until("the nonce is filled", async () => {
+    await control("mine/1");
+    return (await nonceOf(0)).state === "NONCE_STATE_ACCEPTED";
+  });
+  await decide(page, item(1), "Never signed");
+  await section.getByText("None.").waitFor();
+  assert.equal((await nonceOf(1)).state, "NONCE_STATE_RECYCLABLE");
+});
+
 test("dead deliveries: deliver again, skip, deliver all, resume", async (t) => {
   await control("hook/refuse");
   const page = await open(t, "#/", operator);
@@ -477,6 +541,11 @@ test("dead deliveries: deliver again, skip, deliver all, resume", async (t) => {
   await api("POST", "sinks/hook/pause", { reason: "a test" });
   await decide(page, section, "Resume sink");
   await section.getByText("None.").waitFor();
+  await page.getByRole("link", { name: "Command log" }).click();
+  for (const label of ["Skip event", "Deliver again", "Deliver all again", "Resume sink"]) {
+    const row = page.getByRole("row").filter({ hasText: `a test of ${label}` });
+    await row.getByText("olga").waitFor();
+  }
   for (const id of queued) {
     await minedTo(id, "CONFIRMED");
   }
@@ -525,7 +594,7 @@ test("10,000 accounts are paged", async (t) => {
   await page.getByRole("button", { name: "First page" }).click();
   await page.getByRole("link", { name: "many-00001" }).waitFor();
   await page.evaluate(() => (location.hash = "#/nodes"));
-  await page.getByText("10014").waitFor();
+  await page.getByText("10015").waitFor();
 });
 
 test("a killed node: the page continues without a reload", async (t) => {

@@ -29,6 +29,12 @@ SELECT count(*)::BIGINT                                                 AS submi
                  LIMIT @most_queued::BIGINT) c)::BIGINT                 AS queued,
        coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
        coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
+       (SELECT count(*)
+          FROM external_nonce x
+          JOIN submitter o ON o.submitter_id = x.submitter_id
+         WHERE x.state <> 'ACCEPTED' AND x.needs_operator
+           AND (@any_name::BOOLEAN OR o.name = ANY(@names::TEXT[])))::BIGINT
+                                                                        AS undecided_nonces,
        (count(q.oldest) > 0)::BOOLEAN                                   AS any_queued,
        coalesce(min(q.oldest), 'epoch')::TIMESTAMPTZ                    AS oldest,
        clock_timestamp()::TIMESTAMPTZ                                   AS counted_at
@@ -58,6 +64,10 @@ SELECT s.name
    AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
    AND ((@protected::BOOLEAN AND n.protect_reason IS NOT NULL)
         OR (@paused::BOOLEAN AND s.status = 'PAUSED')
+        OR (@nonces::BOOLEAN
+            AND EXISTS (SELECT FROM external_nonce x
+                         WHERE x.submitter_id = s.submitter_id AND x.state <> 'ACCEPTED'
+                           AND x.needs_operator))
         OR (@unfunded::BOOLEAN
             AND (EXISTS (SELECT FROM managed_tx t
                           WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL

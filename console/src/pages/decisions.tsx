@@ -14,6 +14,7 @@ import { AccountLink, Age, Failure, Fields, Loaded, Pager, TxLink } from "../par
 import { useSession } from "../session";
 import { TxBadge, TxMeaning } from "../states";
 import { meaningOf, protections } from "../words";
+import { NoncesItem } from "./nonces";
 import { UndeliveredSection } from "./undelivered";
 
 const pageSize = 20;
@@ -37,6 +38,7 @@ export function DecisionsPage() {
     protected: usePaged("protected", inCondition(SubmitterCondition.PROTECTED)),
     paused: usePaged("paused", inCondition(SubmitterCondition.PAUSED)),
     unfunded: usePaged("unfunded", inCondition(SubmitterCondition.UNFUNDED)),
+    nonces: usePaged("nonces", inCondition(SubmitterCondition.NONCE_NEEDS_OPERATOR)),
   };
   const reload = () => {
     for (const one of [stuck, ...Object.values(accounts)]) {
@@ -78,6 +80,13 @@ export function DecisionsPage() {
         meaning="They cannot afford their next transaction. Fund them; they proceed automatically."
         paged={accounts.unfunded}
         item={(s) => <UnfundedItem key={s.name} of={s} />}
+      />
+      <Section
+        title="Nonces of clients"
+        meaning="Clients reserved them, and the chain does not show whether they signed for them.
+          The nonces above wait until you decide."
+        paged={accounts.nonces}
+        item={(s) => <NoncesItem key={s.name} of={s} onDone={reload} />}
       />
       <UndeliveredSection />
     </>

@@ -80,6 +80,7 @@ function Totals() {
             ],
             ["in flight", String(totals?.inFlight ?? 0)],
             ["stuck", String(totals?.stuck ?? 0)],
+            ["nonces that need an operator", String(totals?.undecidedNonces ?? 0)],
             ["oldest head of a queue", <Age of={totals?.oldestQueueTime} />],
           ]}
         />

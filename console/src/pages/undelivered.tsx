@@ -1,6 +1,6 @@
 import { type Sink, SinkStatus, type Undelivered } from "@fencepost/client/web";
 import { useState } from "react";
-import { Actions } from "../actions";
+import { Actions, type Choice } from "../actions";
 import { enumName } from "../format";
 import { useLive } from "../live";
 import { Age, Badge, Fields, Loaded, Pager, TxLink } from "../parts";
@@ -70,22 +70,19 @@ function SinkItem({ sink, onDone }: { sink: Sink; onDone: () => void }) {
     live.reload();
     onDone();
   };
-  const choices = [];
+  const choices: Choice[] = [];
   if (sink.status !== SinkStatus.ACTIVE) {
     choices.push({
       action: actions.resumeSink,
-      run: (confirmed: { reason: string; operator: string }) =>
-        client.sinks.resumeSink({
-          sink: sink.name,
-          reason: confirmed.reason,
-          operator: confirmed.operator,
-        }),
+      run: ({ reason, operator }) =>
+        client.sinks.resumeSink({ sink: sink.name, reason, operator }),
     });
   }
   if (sink.dead !== "0") {
     choices.push({
       action: actions.retryAll,
-      run: () => client.sinks.retryUndelivered({ sink: sink.name }),
+      run: ({ reason, operator }) =>
+        client.sinks.retryUndelivered({ sink: sink.name, reason, operator }),
     });
   }
   return (
@@ -150,11 +147,13 @@ function UndeliveredItem({
         choices={[
           {
             action: actions.retryDelivery,
-            run: () => client.sinks.retryUndelivered({ sink, txId }),
+            run: ({ reason, operator }) =>
+              client.sinks.retryUndelivered({ sink, txId, reason, operator }),
           },
           {
             action: actions.skipDelivery,
-            run: () => client.sinks.skipUndelivered({ sink, txId, seq }),
+            run: ({ reason, operator }) =>
+              client.sinks.skipUndelivered({ sink, txId, seq, reason, operator }),
           },
         ]}
         onDone={onDone}

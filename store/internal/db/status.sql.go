@@ -68,6 +68,10 @@ SELECT s.name
    AND (($4::BOOLEAN AND n.protect_reason IS NOT NULL)
         OR ($5::BOOLEAN AND s.status = 'PAUSED')
         OR ($6::BOOLEAN
+            AND EXISTS (SELECT FROM external_nonce x
+                         WHERE x.submitter_id = s.submitter_id AND x.state <> 'ACCEPTED'
+                           AND x.needs_operator))
+        OR ($7::BOOLEAN
             AND (EXISTS (SELECT FROM managed_tx t
                           WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
                             AND t.terminal_at IS NULL
@@ -78,7 +82,7 @@ SELECT s.name
                                           ORDER BY t.queue_seq
                                           LIMIT 8) h WHERE h.sub_state = 'UNFUNDED'))))
  ORDER BY s.name
- LIMIT $7::INT
+ LIMIT $8::INT
 `
 
 type SubmittersInParams struct {
@@ -87,6 +91,7 @@ type SubmittersInParams struct {
 	Names     []string
 	Protected bool
 	Paused    bool
+	Nonces    bool
 	Unfunded  bool
 	MaxRows   int32
 }
@@ -100,6 +105,7 @@ func (q *Queries) SubmittersIn(ctx context.Context, arg SubmittersInParams) ([]s
 		arg.Names,
 		arg.Protected,
 		arg.Paused,
+		arg.Nonces,
 		arg.Unfunded,
 		arg.MaxRows,
 	)
@@ -138,6 +144,12 @@ SELECT count(*)::BIGINT                                                 AS submi
                  LIMIT $1::BIGINT) c)::BIGINT                 AS queued,
        coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
        coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
+       (SELECT count(*)
+          FROM external_nonce x
+          JOIN submitter o ON o.submitter_id = x.submitter_id
+         WHERE x.state <> 'ACCEPTED' AND x.needs_operator
+           AND ($2::BOOLEAN OR o.name = ANY($3::TEXT[])))::BIGINT
+                                                                        AS undecided_nonces,
        (count(q.oldest) > 0)::BOOLEAN                                   AS any_queued,
        coalesce(min(q.oldest), 'epoch')::TIMESTAMPTZ                    AS oldest,
        clock_timestamp()::TIMESTAMPTZ                                   AS counted_at
@@ -165,17 +177,18 @@ type TotalsParams struct {
 }
 
 type TotalsRow struct {
-	Submitters int64
-	Owned      int64
-	Protected  int64
-	Paused     int64
-	Unfunded   int64
-	Queued     int64
-	InFlight   int64
-	Stuck      int64
-	AnyQueued  bool
-	Oldest     time.Time
-	CountedAt  time.Time
+	Submitters      int64
+	Owned           int64
+	Protected       int64
+	Paused          int64
+	Unfunded        int64
+	Queued          int64
+	InFlight        int64
+	Stuck           int64
+	UndecidedNonces int64
+	AnyQueued       bool
+	Oldest          time.Time
+	CountedAt       time.Time
 }
 
 // Totals counts over the submitters with these names, or all. Queued transactions are counted up to
@@ -192,6 +205,7 @@ func (q *Queries) Totals(ctx context.Context, arg TotalsParams) (TotalsRow, erro
 		&i.Queued,
 		&i.InFlight,
 		&i.Stuck,
+		&i.UndecidedNonces,
 		&i.AnyQueued,
 		&i.Oldest,
 		&i.CountedAt,

@@ -285,6 +285,8 @@ type LedgerTotals struct {
 	OldestQueueTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=oldest_queue_time,json=oldestQueueTime,proto3" json:"oldest_queue_time,omitempty"`
 	// More are queued than were counted.
 	QueuedIsAtLeast bool `protobuf:"varint,10,opt,name=queued_is_at_least,json=queuedIsAtLeast,proto3" json:"queued_is_at_least,omitempty"`
+	// Nonces of clients that need an operator: Nonce.needs_operator.
+	UndecidedNonces int64 `protobuf:"varint,11,opt,name=undecided_nonces,json=undecidedNonces,proto3" json:"undecided_nonces,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -387,6 +389,13 @@ func (x *LedgerTotals) GetQueuedIsAtLeast() bool {
 		return x.QueuedIsAtLeast
 	}
 	return false
+}
+
+func (x *LedgerTotals) GetUndecidedNonces() int64 {
+	if x != nil {
+		return x.UndecidedNonces
+	}
+	return 0
 }
 
 type ListNodesRequest struct {
@@ -1252,7 +1261,7 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\fCallerRights\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\bR\boperator\x12%\n" +
-	"\x0eall_submitters\x18\x03 \x01(\bR\rallSubmitters\"\xf6\x02\n" +
+	"\x0eall_submitters\x18\x03 \x01(\bR\rallSubmitters\"\xa5\x03\n" +
 	"\fLedgerTotals\x12\"\n" +
 	"\n" +
 	"submitters\x18\x01 \x01(\x03B\x020\x01R\n" +
@@ -1266,7 +1275,8 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\x05stuck\x18\b \x01(\x03B\x020\x01R\x05stuck\x12F\n" +
 	"\x11oldest_queue_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x0foldestQueueTime\x12+\n" +
 	"\x12queued_is_at_least\x18\n" +
-	" \x01(\bR\x0fqueuedIsAtLeast\"\x12\n" +
+	" \x01(\bR\x0fqueuedIsAtLeast\x12-\n" +
+	"\x10undecided_nonces\x18\v \x01(\x03B\x020\x01R\x0fundecidedNonces\"\x12\n" +
 	"\x10ListNodesRequest\"=\n" +
 	"\x11ListNodesResponse\x12(\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x12.fencepost.v1.NodeR\x05nodes\"\xf2\x01\n" +

@@ -143,6 +143,8 @@ const (
 	SubmitterCondition_SUBMITTER_CONDITION_PAUSED SubmitterCondition = 2
 	// Submitter.unfunded is set.
 	SubmitterCondition_SUBMITTER_CONDITION_UNFUNDED SubmitterCondition = 3
+	// Nonce.needs_operator is set for one of its nonces: see NonceService.ListNonces.
+	SubmitterCondition_SUBMITTER_CONDITION_NONCE_NEEDS_OPERATOR SubmitterCondition = 4
 )
 
 // Enum value maps for SubmitterCondition.
@@ -152,12 +154,14 @@ var (
 		1: "SUBMITTER_CONDITION_PROTECTED",
 		2: "SUBMITTER_CONDITION_PAUSED",
 		3: "SUBMITTER_CONDITION_UNFUNDED",
+		4: "SUBMITTER_CONDITION_NONCE_NEEDS_OPERATOR",
 	}
 	SubmitterCondition_value = map[string]int32{
-		"SUBMITTER_CONDITION_UNSPECIFIED": 0,
-		"SUBMITTER_CONDITION_PROTECTED":   1,
-		"SUBMITTER_CONDITION_PAUSED":      2,
-		"SUBMITTER_CONDITION_UNFUNDED":    3,
+		"SUBMITTER_CONDITION_UNSPECIFIED":          0,
+		"SUBMITTER_CONDITION_PROTECTED":            1,
+		"SUBMITTER_CONDITION_PAUSED":               2,
+		"SUBMITTER_CONDITION_UNFUNDED":             3,
+		"SUBMITTER_CONDITION_NONCE_NEEDS_OPERATOR": 4,
 	}
 )
 
@@ -2569,7 +2573,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\x12S\n" +
 	"\n" +
-	"conditions\x18\x03 \x03(\x0e2 .fencepost.v1.SubmitterConditionB\x11\xbaH\x0e\x92\x01\v\x10\x03\"\a\x82\x01\x04\x10\x01 \x00R\n" +
+	"conditions\x18\x03 \x03(\x0e2 .fencepost.v1.SubmitterConditionB\x11\xbaH\x0e\x92\x01\v\x10\x04\"\a\x82\x01\x04\x10\x01 \x00R\n" +
 	"conditions\"y\n" +
 	"\x16ListSubmittersResponse\x127\n" +
 	"\n" +
@@ -2656,12 +2660,13 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x0fSubmitterStatus\x12 \n" +
 	"\x1cSUBMITTER_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SUBMITTER_STATUS_ACTIVE\x10\x01\x12\x1b\n" +
-	"\x17SUBMITTER_STATUS_PAUSED\x10\x02*\x9e\x01\n" +
+	"\x17SUBMITTER_STATUS_PAUSED\x10\x02*\xcc\x01\n" +
 	"\x12SubmitterCondition\x12#\n" +
 	"\x1fSUBMITTER_CONDITION_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dSUBMITTER_CONDITION_PROTECTED\x10\x01\x12\x1e\n" +
 	"\x1aSUBMITTER_CONDITION_PAUSED\x10\x02\x12 \n" +
-	"\x1cSUBMITTER_CONDITION_UNFUNDED\x10\x03*f\n" +
+	"\x1cSUBMITTER_CONDITION_UNFUNDED\x10\x03\x12,\n" +
+	"(SUBMITTER_CONDITION_NONCE_NEEDS_OPERATOR\x10\x04*f\n" +
 	"\rFailurePolicy\x12\x1e\n" +
 	"\x1aFAILURE_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17FAILURE_POLICY_CONTINUE\x10\x01\x12\x18\n" +

@@ -217,6 +217,21 @@ private static final long serialVersionUID = 0L;
     return queuedIsAtLeast_;
   }
 
+  public static final int UNDECIDED_NONCES_FIELD_NUMBER = 11;
+  private long undecidedNonces_ = 0L;
+  /**
+   * <pre>
+   * Nonces of clients that need an operator: Nonce.needs_operator.
+   * </pre>
+   *
+   * <code>int64 undecided_nonces = 11 [json_name = "undecidedNonces", jstype = JS_STRING];</code>
+   * @return The undecidedNonces.
+   */
+  @java.lang.Override
+  public long getUndecidedNonces() {
+    return undecidedNonces_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -261,6 +276,9 @@ private static final long serialVersionUID = 0L;
     if (queuedIsAtLeast_ != false) {
       output.writeBool(10, queuedIsAtLeast_);
     }
+    if (undecidedNonces_ != 0L) {
+      output.writeInt64(11, undecidedNonces_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -304,6 +322,10 @@ private static final long serialVersionUID = 0L;
     if (queuedIsAtLeast_ != false) {
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(10, queuedIsAtLeast_);
+    }
+    if (undecidedNonces_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeInt64Size(11, undecidedNonces_);
     }
     return size;
   }
@@ -352,6 +374,8 @@ private static final long serialVersionUID = 0L;
     }
     if (getQueuedIsAtLeast()
         != other.getQueuedIsAtLeast()) return false;
+    if (getUndecidedNonces()
+        != other.getUndecidedNonces()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -394,6 +418,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + QUEUED_IS_AT_LEAST_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getQueuedIsAtLeast());
+    hash = (37 * hash) + UNDECIDED_NONCES_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getUndecidedNonces());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -549,6 +576,7 @@ private static final long serialVersionUID = 0L;
         oldestQueueTimeBuilder_ = null;
       }
       queuedIsAtLeast_ = false;
+      undecidedNonces_ = 0L;
       return this;
     }
 
@@ -616,6 +644,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000200) != 0)) {
         result.queuedIsAtLeast_ = queuedIsAtLeast_;
       }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.undecidedNonces_ = undecidedNonces_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -660,6 +691,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getQueuedIsAtLeast() != false) {
         setQueuedIsAtLeast(other.getQueuedIsAtLeast());
+      }
+      if (other.getUndecidedNonces() != 0L) {
+        setUndecidedNonces(other.getUndecidedNonces());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -737,6 +771,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000200;
               break;
             } // case 80
+            case 88: {
+              undecidedNonces_ = input.readInt64();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 88
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1274,6 +1313,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearQueuedIsAtLeast() {
       bitField0_ = (bitField0_ & ~0x00000200);
       queuedIsAtLeast_ = false;
+      onChanged();
+      return this;
+    }
+
+    private long undecidedNonces_ ;
+    /**
+     * <pre>
+     * Nonces of clients that need an operator: Nonce.needs_operator.
+     * </pre>
+     *
+     * <code>int64 undecided_nonces = 11 [json_name = "undecidedNonces", jstype = JS_STRING];</code>
+     * @return The undecidedNonces.
+     */
+    @java.lang.Override
+    public long getUndecidedNonces() {
+      return undecidedNonces_;
+    }
+    /**
+     * <pre>
+     * Nonces of clients that need an operator: Nonce.needs_operator.
+     * </pre>
+     *
+     * <code>int64 undecided_nonces = 11 [json_name = "undecidedNonces", jstype = JS_STRING];</code>
+     * @param value The undecidedNonces to set.
+     * @return This builder for chaining.
+     */
+    public Builder setUndecidedNonces(long value) {
+
+      undecidedNonces_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Nonces of clients that need an operator: Nonce.needs_operator.
+     * </pre>
+     *
+     * <code>int64 undecided_nonces = 11 [json_name = "undecidedNonces", jstype = JS_STRING];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearUndecidedNonces() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      undecidedNonces_ = 0L;
       onChanged();
       return this;
     }

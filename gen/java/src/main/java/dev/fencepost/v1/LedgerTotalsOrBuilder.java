@@ -117,4 +117,14 @@ public interface LedgerTotalsOrBuilder extends
    * @return The queuedIsAtLeast.
    */
   boolean getQueuedIsAtLeast();
+
+  /**
+   * <pre>
+   * Nonces of clients that need an operator: Nonce.needs_operator.
+   * </pre>
+   *
+   * <code>int64 undecided_nonces = 11 [json_name = "undecidedNonces", jstype = JS_STRING];</code>
+   * @return The undecidedNonces.
+   */
+  long getUndecidedNonces();
 }

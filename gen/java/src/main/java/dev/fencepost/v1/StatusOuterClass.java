@@ -131,7 +131,7 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
       "google.protobuf.TimestampR\004time\"e\n\014Calle" +
       "rRights\022\022\n\004name\030\001 \001(\tR\004name\022\032\n\010operator\030" +
       "\002 \001(\010R\010operator\022%\n\016all_submitters\030\003 \001(\010R" +
-      "\rallSubmitters\"\366\002\n\014LedgerTotals\022\"\n\nsubmi" +
+      "\rallSubmitters\"\245\003\n\014LedgerTotals\022\"\n\nsubmi" +
       "tters\030\001 \001(\003B\0020\001R\nsubmitters\022\030\n\005owned\030\002 \001" +
       "(\003B\0020\001R\005owned\022 \n\tprotected\030\003 \001(\003B\0020\001R\tpr" +
       "otected\022\032\n\006paused\030\004 \001(\003B\0020\001R\006paused\022\036\n\010u" +
@@ -140,66 +140,67 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
       "inFlight\022\030\n\005stuck\030\010 \001(\003B\0020\001R\005stuck\022F\n\021ol" +
       "dest_queue_time\030\t \001(\0132\032.google.protobuf." +
       "TimestampR\017oldestQueueTime\022+\n\022queued_is_" +
-      "at_least\030\n \001(\010R\017queuedIsAtLeast\"\022\n\020ListN" +
-      "odesRequest\"=\n\021ListNodesResponse\022(\n\005node" +
-      "s\030\001 \003(\0132\022.fencepost.v1.NodeR\005nodes\"\362\001\n\004N" +
-      "ode\022\027\n\007node_id\030\001 \001(\tR\006nodeId\022\037\n\tchain_id" +
-      "s\030\002 \003(\004B\0020\001R\010chainIds\022\034\n\taccepting\030\003 \001(\010" +
-      "R\taccepting\0229\n\nstart_time\030\004 \001(\0132\032.google" +
-      ".protobuf.TimestampR\tstartTime\022;\n\013expire" +
-      "_time\030\005 \001(\0132\032.google.protobuf.TimestampR" +
-      "\nexpireTime\022\032\n\006leases\030\006 \001(\003B\0020\001R\006leases\"" +
-      "\023\n\021ListChainsRequest\"Z\n\022ListChainsRespon" +
-      "se\022\027\n\007node_id\030\001 \001(\tR\006nodeId\022+\n\006chains\030\002 " +
-      "\003(\0132\023.fencepost.v1.ChainR\006chains\"u\n\005Chai" +
-      "n\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\010chain_id\030\002 \001(\004B" +
-      "\0020\001R\007chainId\0229\n\tendpoints\030\003 \003(\0132\033.fencep" +
-      "ost.v1.ChainEndpointR\tendpoints\"\222\002\n\rChai" +
-      "nEndpoint\022\022\n\004name\030\001 \001(\tR\004name\022\030\n\007healthy" +
-      "\030\002 \001(\010R\007healthy\022#\n\routcome_class\030\003 \001(\tR\014" +
-      "outcomeClass\022\026\n\006reason\030\004 \001(\tR\006reason\022:\n\013" +
-      "retry_delay\030\005 \001(\0132\031.google.protobuf.Dura" +
-      "tionR\nretryDelay\022\026\n\004head\030\006 \001(\004B\0020\001R\004head" +
-      "\022\037\n\013batch_limit\030\007 \001(\005R\nbatchLimit\022!\n\014bat" +
-      "ch_reason\030\010 \001(\tR\013batchReason\"5\n\023ListBala" +
-      "ncesRequest\022\036\n\nsubmitters\030\001 \003(\tR\nsubmitt" +
-      "ers\"I\n\024ListBalancesResponse\0221\n\010balances\030" +
-      "\001 \003(\0132\025.fencepost.v1.BalanceR\010balances\"\316" +
-      "\001\n\007Balance\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter" +
-      "\022\030\n\007balance\030\002 \001(\tR\007balance\022\026\n\006reason\030\003 \001" +
-      "(\tR\006reason\022\034\n\tcommitted\030\024 \001(\tR\tcommitted" +
-      "\022\"\n\rspent_per_day\030\025 \001(\tR\013spentPerDay\0221\n\006" +
-      "runway\030\026 \001(\0132\031.google.protobuf.DurationR" +
-      "\006runway\"\274\001\n\020ListCostsRequest\022\'\n\002by\030\001 \001(\016" +
-      "2\027.fencepost.v1.CostGroupR\002by\022\033\n\tlabel_k" +
-      "ey\030\002 \001(\tR\010labelKey\022.\n\004from\030\003 \001(\0132\032.googl" +
-      "e.protobuf.TimestampR\004from\0222\n\006before\030\004 \001" +
-      "(\0132\032.google.protobuf.TimestampR\006before\"Q" +
-      "\n\021ListCostsResponse\022(\n\005costs\030\001 \003(\0132\022.fen" +
-      "cepost.v1.CostR\005costs\022\022\n\004more\030\002 \001(\010R\004mor" +
-      "e\"\342\001\n\004Cost\022\035\n\010chain_id\030\001 \001(\004B\0020\001R\007chainI" +
-      "d\022\020\n\003key\030\002 \001(\tR\003key\022&\n\014transactions\030\003 \001(" +
-      "\003B\0020\001R\014transactions\022\036\n\010reverted\030\004 \001(\003B\0020" +
-      "\001R\010reverted\022\031\n\010gas_used\030\005 \001(\tR\007gasUsed\022\031" +
-      "\n\010gas_paid\030\006 \001(\tR\007gasPaid\022\025\n\006l1_fee\030\007 \001(" +
-      "\tR\005l1Fee\022\024\n\005total\030\010 \001(\tR\005total*\200\001\n\tCostG" +
-      "roup\022\032\n\026COST_GROUP_UNSPECIFIED\020\000\022\026\n\022COST" +
-      "_GROUP_ACCOUNT\020\001\022\025\n\021COST_GROUP_CALLER\020\002\022" +
-      "\024\n\020COST_GROUP_LABEL\020\003\022\022\n\016COST_GROUP_DAY\020" +
-      "\0042\241\003\n\rStatusService\022L\n\tGetStatus\022\036.fence" +
-      "post.v1.GetStatusRequest\032\037.fencepost.v1." +
-      "GetStatusResponse\022L\n\tListNodes\022\036.fencepo" +
-      "st.v1.ListNodesRequest\032\037.fencepost.v1.Li" +
-      "stNodesResponse\022O\n\nListChains\022\037.fencepos" +
-      "t.v1.ListChainsRequest\032 .fencepost.v1.Li" +
-      "stChainsResponse\022U\n\014ListBalances\022!.fence" +
-      "post.v1.ListBalancesRequest\032\".fencepost." +
-      "v1.ListBalancesResponse\022L\n\tListCosts\022\036.f" +
-      "encepost.v1.ListCostsRequest\032\037.fencepost" +
-      ".v1.ListCostsResponseBf\n\020dev.fencepost.v" +
-      "1B\020StatusOuterClassP\001Z>github.com/fencep" +
-      "ost/fencepost/gen/go/fencepost/v1;fencep" +
-      "ostv1b\006proto3"
+      "at_least\030\n \001(\010R\017queuedIsAtLeast\022-\n\020undec" +
+      "ided_nonces\030\013 \001(\003B\0020\001R\017undecidedNonces\"\022" +
+      "\n\020ListNodesRequest\"=\n\021ListNodesResponse\022" +
+      "(\n\005nodes\030\001 \003(\0132\022.fencepost.v1.NodeR\005node" +
+      "s\"\362\001\n\004Node\022\027\n\007node_id\030\001 \001(\tR\006nodeId\022\037\n\tc" +
+      "hain_ids\030\002 \003(\004B\0020\001R\010chainIds\022\034\n\tacceptin" +
+      "g\030\003 \001(\010R\taccepting\0229\n\nstart_time\030\004 \001(\0132\032" +
+      ".google.protobuf.TimestampR\tstartTime\022;\n" +
+      "\013expire_time\030\005 \001(\0132\032.google.protobuf.Tim" +
+      "estampR\nexpireTime\022\032\n\006leases\030\006 \001(\003B\0020\001R\006" +
+      "leases\"\023\n\021ListChainsRequest\"Z\n\022ListChain" +
+      "sResponse\022\027\n\007node_id\030\001 \001(\tR\006nodeId\022+\n\006ch" +
+      "ains\030\002 \003(\0132\023.fencepost.v1.ChainR\006chains\"" +
+      "u\n\005Chain\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\010chain_id" +
+      "\030\002 \001(\004B\0020\001R\007chainId\0229\n\tendpoints\030\003 \003(\0132\033" +
+      ".fencepost.v1.ChainEndpointR\tendpoints\"\222" +
+      "\002\n\rChainEndpoint\022\022\n\004name\030\001 \001(\tR\004name\022\030\n\007" +
+      "healthy\030\002 \001(\010R\007healthy\022#\n\routcome_class\030" +
+      "\003 \001(\tR\014outcomeClass\022\026\n\006reason\030\004 \001(\tR\006rea" +
+      "son\022:\n\013retry_delay\030\005 \001(\0132\031.google.protob" +
+      "uf.DurationR\nretryDelay\022\026\n\004head\030\006 \001(\004B\0020" +
+      "\001R\004head\022\037\n\013batch_limit\030\007 \001(\005R\nbatchLimit" +
+      "\022!\n\014batch_reason\030\010 \001(\tR\013batchReason\"5\n\023L" +
+      "istBalancesRequest\022\036\n\nsubmitters\030\001 \003(\tR\n" +
+      "submitters\"I\n\024ListBalancesResponse\0221\n\010ba" +
+      "lances\030\001 \003(\0132\025.fencepost.v1.BalanceR\010bal" +
+      "ances\"\316\001\n\007Balance\022\034\n\tsubmitter\030\001 \001(\tR\tsu" +
+      "bmitter\022\030\n\007balance\030\002 \001(\tR\007balance\022\026\n\006rea" +
+      "son\030\003 \001(\tR\006reason\022\034\n\tcommitted\030\024 \001(\tR\tco" +
+      "mmitted\022\"\n\rspent_per_day\030\025 \001(\tR\013spentPer" +
+      "Day\0221\n\006runway\030\026 \001(\0132\031.google.protobuf.Du" +
+      "rationR\006runway\"\274\001\n\020ListCostsRequest\022\'\n\002b" +
+      "y\030\001 \001(\0162\027.fencepost.v1.CostGroupR\002by\022\033\n\t" +
+      "label_key\030\002 \001(\tR\010labelKey\022.\n\004from\030\003 \001(\0132" +
+      "\032.google.protobuf.TimestampR\004from\0222\n\006bef" +
+      "ore\030\004 \001(\0132\032.google.protobuf.TimestampR\006b" +
+      "efore\"Q\n\021ListCostsResponse\022(\n\005costs\030\001 \003(" +
+      "\0132\022.fencepost.v1.CostR\005costs\022\022\n\004more\030\002 \001" +
+      "(\010R\004more\"\342\001\n\004Cost\022\035\n\010chain_id\030\001 \001(\004B\0020\001R" +
+      "\007chainId\022\020\n\003key\030\002 \001(\tR\003key\022&\n\014transactio" +
+      "ns\030\003 \001(\003B\0020\001R\014transactions\022\036\n\010reverted\030\004" +
+      " \001(\003B\0020\001R\010reverted\022\031\n\010gas_used\030\005 \001(\tR\007ga" +
+      "sUsed\022\031\n\010gas_paid\030\006 \001(\tR\007gasPaid\022\025\n\006l1_f" +
+      "ee\030\007 \001(\tR\005l1Fee\022\024\n\005total\030\010 \001(\tR\005total*\200\001" +
+      "\n\tCostGroup\022\032\n\026COST_GROUP_UNSPECIFIED\020\000\022" +
+      "\026\n\022COST_GROUP_ACCOUNT\020\001\022\025\n\021COST_GROUP_CA" +
+      "LLER\020\002\022\024\n\020COST_GROUP_LABEL\020\003\022\022\n\016COST_GRO" +
+      "UP_DAY\020\0042\241\003\n\rStatusService\022L\n\tGetStatus\022" +
+      "\036.fencepost.v1.GetStatusRequest\032\037.fencep" +
+      "ost.v1.GetStatusResponse\022L\n\tListNodes\022\036." +
+      "fencepost.v1.ListNodesRequest\032\037.fencepos" +
+      "t.v1.ListNodesResponse\022O\n\nListChains\022\037.f" +
+      "encepost.v1.ListChainsRequest\032 .fencepos" +
+      "t.v1.ListChainsResponse\022U\n\014ListBalances\022" +
+      "!.fencepost.v1.ListBalancesRequest\032\".fen" +
+      "cepost.v1.ListBalancesResponse\022L\n\tListCo" +
+      "sts\022\036.fencepost.v1.ListCostsRequest\032\037.fe" +
+      "ncepost.v1.ListCostsResponseBf\n\020dev.fenc" +
+      "epost.v1B\020StatusOuterClassP\001Z>github.com" +
+      "/fencepost/fencepost/gen/go/fencepost/v1" +
+      ";fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -230,7 +231,7 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_LedgerTotals_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_LedgerTotals_descriptor,
-        new java.lang.String[] { "Submitters", "Owned", "Protected", "Paused", "Unfunded", "Queued", "InFlight", "Stuck", "OldestQueueTime", "QueuedIsAtLeast", });
+        new java.lang.String[] { "Submitters", "Owned", "Protected", "Paused", "Unfunded", "Queued", "InFlight", "Stuck", "OldestQueueTime", "QueuedIsAtLeast", "UndecidedNonces", });
     internal_static_fencepost_v1_ListNodesRequest_descriptor =
       getDescriptor().getMessageType(4);
     internal_static_fencepost_v1_ListNodesRequest_fieldAccessorTable = new

@@ -43,6 +43,14 @@ public enum SubmitterCondition
    * <code>SUBMITTER_CONDITION_UNFUNDED = 3;</code>
    */
   SUBMITTER_CONDITION_UNFUNDED(3),
+  /**
+   * <pre>
+   * Nonce.needs_operator is set for one of its nonces: see NonceService.ListNonces.
+   * </pre>
+   *
+   * <code>SUBMITTER_CONDITION_NONCE_NEEDS_OPERATOR = 4;</code>
+   */
+  SUBMITTER_CONDITION_NONCE_NEEDS_OPERATOR(4),
   UNRECOGNIZED(-1),
   ;
 
@@ -83,6 +91,14 @@ public enum SubmitterCondition
    * <code>SUBMITTER_CONDITION_UNFUNDED = 3;</code>
    */
   public static final int SUBMITTER_CONDITION_UNFUNDED_VALUE = 3;
+  /**
+   * <pre>
+   * Nonce.needs_operator is set for one of its nonces: see NonceService.ListNonces.
+   * </pre>
+   *
+   * <code>SUBMITTER_CONDITION_NONCE_NEEDS_OPERATOR = 4;</code>
+   */
+  public static final int SUBMITTER_CONDITION_NONCE_NEEDS_OPERATOR_VALUE = 4;
 
 
   public final int getNumber() {
@@ -113,6 +129,7 @@ public enum SubmitterCondition
       case 1: return SUBMITTER_CONDITION_PROTECTED;
       case 2: return SUBMITTER_CONDITION_PAUSED;
       case 3: return SUBMITTER_CONDITION_UNFUNDED;
+      case 4: return SUBMITTER_CONDITION_NONCE_NEEDS_OPERATOR;
       default: return null;
     }
   }

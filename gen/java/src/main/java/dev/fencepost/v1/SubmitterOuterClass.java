@@ -309,51 +309,53 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "\022\033\n\027SUBMITTER_MODE_EXTERNAL\020\003*m\n\017Submitt" +
       "erStatus\022 \n\034SUBMITTER_STATUS_UNSPECIFIED" +
       "\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMI" +
-      "TTER_STATUS_PAUSED\020\002*\236\001\n\022SubmitterCondit" +
+      "TTER_STATUS_PAUSED\020\002*\314\001\n\022SubmitterCondit" +
       "ion\022#\n\037SUBMITTER_CONDITION_UNSPECIFIED\020\000" +
       "\022!\n\035SUBMITTER_CONDITION_PROTECTED\020\001\022\036\n\032S" +
       "UBMITTER_CONDITION_PAUSED\020\002\022 \n\034SUBMITTER" +
-      "_CONDITION_UNFUNDED\020\003*f\n\rFailurePolicy\022\036" +
-      "\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAILUR" +
-      "E_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_PA" +
-      "USE\020\002*\335\001\n\022ProtectionDecision\022#\n\037PROTECTI" +
-      "ON_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_" +
-      "DECISION_RESUME\020\001\022%\n!PROTECTION_DECISION" +
-      "_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DECISION_" +
-      "ALIGN_FORWARD_KEEP_QUEUE\020\003\022)\n%PROTECTION" +
-      "_DECISION_RESUME_KEEP_QUEUE\020\004*\371\001\n\rStuckD" +
-      "ecision\022\036\n\032STUCK_DECISION_UNSPECIFIED\020\000\022" +
-      "\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DECISI" +
-      "ON_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 " +
-      "\n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037STUC" +
-      "K_DECISION_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK_D" +
-      "ECISION_BUMP\020\006\022\031\n\025STUCK_DECISION_CANCEL\020" +
-      "\0072\256\007\n\020SubmitterService\022d\n\021RegisterSubmit" +
-      "ter\022&.fencepost.v1.RegisterSubmitterRequ" +
-      "est\032\'.fencepost.v1.RegisterSubmitterResp" +
-      "onse\022U\n\014GetSubmitter\022!.fencepost.v1.GetS" +
-      "ubmitterRequest\032\".fencepost.v1.GetSubmit" +
-      "terResponse\022[\n\016ListSubmitters\022#.fencepos" +
-      "t.v1.ListSubmittersRequest\032$.fencepost.v" +
-      "1.ListSubmittersResponse\022^\n\017UpdateSubmit" +
-      "ter\022$.fencepost.v1.UpdateSubmitterReques" +
-      "t\032%.fencepost.v1.UpdateSubmitterResponse" +
-      "\022[\n\016PauseSubmitter\022#.fencepost.v1.PauseS" +
-      "ubmitterRequest\032$.fencepost.v1.PauseSubm" +
-      "itterResponse\022^\n\017ResumeSubmitter\022$.fence" +
-      "post.v1.ResumeSubmitterRequest\032%.fencepo" +
-      "st.v1.ResumeSubmitterResponse\022a\n\020Protect" +
-      "Submitter\022%.fencepost.v1.ProtectSubmitte" +
-      "rRequest\032&.fencepost.v1.ProtectSubmitter" +
-      "Response\022R\n\013ExitProtect\022 .fencepost.v1.E" +
-      "xitProtectRequest\032!.fencepost.v1.ExitPro" +
-      "tectResponse\022U\n\014ResolveStuck\022!.fencepost" +
-      ".v1.ResolveStuckRequest\032\".fencepost.v1.R" +
-      "esolveStuckResponse\022U\n\014ListCommands\022!.fe" +
-      "ncepost.v1.ListCommandsRequest\032\".fencepo" +
-      "st.v1.ListCommandsResponseBT\n\020dev.fencep" +
-      "ost.v1P\001Z>github.com/fencepost/fencepost" +
-      "/gen/go/fencepost/v1;fencepostv1b\006proto3"
+      "_CONDITION_UNFUNDED\020\003\022,\n(SUBMITTER_CONDI" +
+      "TION_NONCE_NEEDS_OPERATOR\020\004*f\n\rFailurePo" +
+      "licy\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027" +
+      "FAILURE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POL" +
+      "ICY_PAUSE\020\002*\335\001\n\022ProtectionDecision\022#\n\037PR" +
+      "OTECTION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTE" +
+      "CTION_DECISION_RESUME\020\001\022%\n!PROTECTION_DE" +
+      "CISION_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DEC" +
+      "ISION_ALIGN_FORWARD_KEEP_QUEUE\020\003\022)\n%PROT" +
+      "ECTION_DECISION_RESUME_KEEP_QUEUE\020\004*\371\001\n\r" +
+      "StuckDecision\022\036\n\032STUCK_DECISION_UNSPECIF" +
+      "IED\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_" +
+      "DECISION_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RET" +
+      "RY\020\003\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#" +
+      "\n\037STUCK_DECISION_REQUEUE_UNPROVEN\020\005\022\027\n\023S" +
+      "TUCK_DECISION_BUMP\020\006\022\031\n\025STUCK_DECISION_C" +
+      "ANCEL\020\0072\256\007\n\020SubmitterService\022d\n\021Register" +
+      "Submitter\022&.fencepost.v1.RegisterSubmitt" +
+      "erRequest\032\'.fencepost.v1.RegisterSubmitt" +
+      "erResponse\022U\n\014GetSubmitter\022!.fencepost.v" +
+      "1.GetSubmitterRequest\032\".fencepost.v1.Get" +
+      "SubmitterResponse\022[\n\016ListSubmitters\022#.fe" +
+      "ncepost.v1.ListSubmittersRequest\032$.fence" +
+      "post.v1.ListSubmittersResponse\022^\n\017Update" +
+      "Submitter\022$.fencepost.v1.UpdateSubmitter" +
+      "Request\032%.fencepost.v1.UpdateSubmitterRe" +
+      "sponse\022[\n\016PauseSubmitter\022#.fencepost.v1." +
+      "PauseSubmitterRequest\032$.fencepost.v1.Pau" +
+      "seSubmitterResponse\022^\n\017ResumeSubmitter\022$" +
+      ".fencepost.v1.ResumeSubmitterRequest\032%.f" +
+      "encepost.v1.ResumeSubmitterResponse\022a\n\020P" +
+      "rotectSubmitter\022%.fencepost.v1.ProtectSu" +
+      "bmitterRequest\032&.fencepost.v1.ProtectSub" +
+      "mitterResponse\022R\n\013ExitProtect\022 .fencepos" +
+      "t.v1.ExitProtectRequest\032!.fencepost.v1.E" +
+      "xitProtectResponse\022U\n\014ResolveStuck\022!.fen" +
+      "cepost.v1.ResolveStuckRequest\032\".fencepos" +
+      "t.v1.ResolveStuckResponse\022U\n\014ListCommand" +
+      "s\022!.fencepost.v1.ListCommandsRequest\032\".f" +
+      "encepost.v1.ListCommandsResponseBT\n\020dev." +
+      "fencepost.v1P\001Z>github.com/fencepost/fen" +
+      "cepost/gen/go/fencepost/v1;fencepostv1b\006" +
+      "proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
