@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -255,6 +256,38 @@ func TestPool_Rights(t *testing.T) {
 	h.must(err)
 	if !proto.Equal(first.GetSnapshot(), mine.GetTx()) {
 		t.Errorf("the watch begins with %v", first)
+	}
+}
+
+// TestWatch_FewRights_TokensRestricted: a stream needs no names where the right to a pool, or to
+// each transaction, was checked. Its tokens still name no event of other accounts.
+func TestWatch_FewRights_TokensRestricted(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	callers := []auth.Caller{
+		{Name: "shop", Tokens: []string{tokenOf("shop")}, Pools: []string{"pay"}},
+		{Name: "ops", Tokens: []string{tokenOf("ops")}, Submitters: []string{"*"}},
+	}
+	n, _ := h.poolNode(func(o *Options) { o.Callers = callers })
+	mine, err := n.txs.CreateTx(role{token: tokenOf("shop")}.in(h.ctx), poolRequest("pay", "r1"))
+	h.must(err)
+	authenticator := auth.NewAuthenticator(nil, callers)
+	for name, restricted := range map[string]bool{"shop": true, "ops": false} {
+		rights, err := authenticator.Rights(metadata.NewIncomingContext(h.ctx,
+			metadata.Pairs(auth.AuthorizationHeader, "Bearer "+tokenOf(name))),
+			pb.TxService_WatchTx_FullMethodName)
+		h.must(err)
+		for _, ask := range []*pb.WatchTxRequest{
+			{Target: &pb.WatchTxRequest_Pool{Pool: "pay"}},
+			{Target: &pb.WatchTxRequest_Txs{
+				Txs: &pb.TxIds{TxIds: []string{mine.GetTx().GetTxId()}}}},
+		} {
+			got, err := n.server.txs.watchRequest(auth.WithRights(h.ctx, rights), ask,
+				rights.Submitters())
+			if h.must(err); got.Restricted != restricted {
+				t.Errorf("%s watches %v: tokens are restricted: %t", name, ask, got.Restricted)
+			}
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ func (s *txService) watchRequest(ctx context.Context, r *pb.WatchTxRequest,
 	if err != nil {
 		return feed.Request{}, err
 	}
+	restricted := names != nil
 	if r.GetPool() != "" || target.Txs != nil {
 		names = nil // the right to the pool, or to each transaction, is checked already
 	}
@@ -48,6 +49,7 @@ func (s *txService) watchRequest(ctx context.Context, r *pb.WatchTxRequest,
 	return feed.Request{
 		Target:     target,
 		Names:      names,
+		Restricted: restricted,
 		Token:      token,
 		Heartbeat:  heartbeat,
 		UntilFinal: r.GetUntilFinal(),

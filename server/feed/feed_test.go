@@ -43,6 +43,8 @@ type feedTest struct {
 	readers []*reader
 	seqs    map[txn.TxID]int64
 	busy    map[txn.TxID]bool // written by an open transaction
+
+	restricted bool // streams without names are of callers of few accounts
 }
 
 func newFeedTest(t *rapid.T) *feedTest {
@@ -185,6 +187,8 @@ func (ft *feedTest) join(t *rapid.T, what Target, only []string) *reader {
 			labels: what.labelSet(),
 			names:  only,
 			wake:   make(chan struct{}, 1),
+
+			restricted: only != nil || ft.restricted,
 		}, seen: map[string]bool{}, last: map[txn.TxID]int64{},
 	}
 	ft.model.failures = 0
@@ -277,6 +281,11 @@ func (r *reader) isFor(e store.EventInfo) bool {
 
 // mark records a position, which names only events of the caller.
 func (r *reader) mark(t *rapid.T, at store.Position) {
+	if _, received := r.last[at.After.Tx]; r.sub.restricted && r.sub.names == nil && !received &&
+		at.After != r.given && (at.After.Submitter != 0 || at.After.Tx != txn.TxID{}) {
+		t.Fatalf("the token of a stream of %v names an event of submitter %d", r.sub.target,
+			at.After.Submitter)
+	}
 	if of := at.After.Submitter; r.sub.names != nil && at.After != r.given &&
 		(of != 0 || at.After.Tx != txn.TxID{}) &&
 		!slices.Contains(r.sub.names, nameOf(of)) {
@@ -389,11 +398,35 @@ func TestFeed_BehindInsideUnfinishedBatch_RejoinsLater(t *testing.T) {
 // resumed from them neither repeat nor miss events.
 func TestFeed_TokensBetweenForeignEvents_RevealNothing(t *testing.T) {
 	t.Parallel()
+	ids := IDSet{}
+	for n := range 4 {
+		id, _ := txOf(2 * n)
+		ids = append(ids, id)
+	}
+	for name, c := range map[string]struct {
+		target Target
+		names  []string
+	}{
+		"rights to an account": {Target{}, []string{"s1"}},
+		// a right to a pool, or to each transaction, needs no names
+		"label":        {Target{}.WithLabels(map[string]string{"account": "s1"}), nil},
+		"transactions": {Target{Txs: &ids}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testTokensRevealNothing(t, c.target, c.names)
+		})
+	}
+}
+
+func testTokensRevealNothing(t *testing.T, of Target, names []string) {
+	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
 		ft := newFeedTest(t)
 		ft.feed.ring.capacity, ft.feed.page = 1, 1
 		ft.feed.limits.PageEvents = 1
-		r := ft.join(t, Target{}, []string{"s1"})
+		ft.restricted = true
+		r := ft.join(t, of, names)
 		r.sub.resumeAt(r.sub.position())
 		for _, of := range [][]int{{0, 2, 1, 3}, {5}, {7}} { // even ones are of submitter 1
 			var events []store.EventInfo
@@ -402,6 +435,7 @@ func TestFeed_TokensBetweenForeignEvents_RevealNothing(t *testing.T) {
 				events = append(events, store.EventInfo{
 					Event:         txn.Event{Tx: id, Submitter: submitter, Seq: 1},
 					SubmitterName: nameOf(submitter),
+					Labels:        map[string]string{"account": nameOf(submitter)},
 				})
 			}
 			ft.model.end(ft.model.begin(events...), true)
@@ -411,11 +445,12 @@ func TestFeed_TokensBetweenForeignEvents_RevealNothing(t *testing.T) {
 		for ft.take(t, r) {
 			places[r.tokens[len(r.tokens)-1].at.After.Xid] = true
 		}
-		if len(places) != 4 { // within each database transaction, and after all
+		// within each database transaction, and after all; named transactions are read alone
+		if of.Txs == nil && len(places) != 4 {
 			t.Errorf("it stands at %v", places)
 		}
 		for _, m := range slices.Clone(r.tokens) {
-			again := ft.resumeAt(t, m, Target{}, []string{"s1"})
+			again := ft.resumeAt(t, m, of, names)
 			for ft.take(t, again) {
 			}
 			for _, m := range slices.Clone(again.tokens) {

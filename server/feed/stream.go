@@ -22,9 +22,12 @@ type Client interface {
 
 // Request selects the events of a stream and its start.
 type Request struct {
-	Target     Target
-	Names      []string // sorted submitters that the caller may see; nil: all
-	Token      Token    // of the target; the zero Token starts a new stream
+	Target Target
+	Names  []string // sorted submitters whose events are sent; nil: all
+	// Restricted means that the caller may not see every account, whatever Names is: a right to a
+	// pool has no names. Its tokens then name no event of another stream.
+	Restricted bool
+	Token      Token // of the target; the zero Token starts a new stream
 	Heartbeat  time.Duration
 	UntilFinal bool // end the stream once all named transactions are final
 }
@@ -51,6 +54,7 @@ func (f *Feed) Serve(client Client, prepare func(context.Context) (Request, erro
 		return err
 	}
 	defer s.subscription.leave()
+	s.subscription.restricted = s.Restricted
 	if err := s.withReadSlot(source.start); err != nil {
 		return err
 	}

@@ -14,17 +14,19 @@ type subscription struct {
 	pages    int // that it takes at once; 0: one
 	target   Target
 	labels   map[string]string // of the target
-	names    []string          // sorted submitters that the caller may see; nil: all
+	names    []string          // sorted submitters whose events are sent; nil: all
 	epoch    int64
 	run      uint64        // of the feed, when it joined
 	wake     chan struct{} // there may be events; capacity 1
 	progress *progress     // of the named transactions that the stream ends with; nil: none
 
 	cursor
-	behind    bool            // the ring has dropped events; read the ledger
-	minRead   uint64          // the read whose batch ends at or after cursor.from
-	rejoin    *rejoinPoint    // where reading the ledger stops
-	delivered *store.Position // last position the client knows; nil if the caller may see them all
+	behind  bool         // the ring has dropped events; read the ledger
+	minRead uint64       // the read whose batch ends at or after cursor.from
+	rejoin  *rejoinPoint // where reading the ledger stops
+	// restricted means that tokens must name no event of another stream: see Request
+	restricted bool
+	delivered  *store.Position // last position the client knows; nil unless restricted
 }
 
 // rejoinPoint is the end of a batch: a snapshot, and the index of the first event after it.
@@ -268,7 +270,7 @@ func (s *subscription) redact(at store.Position) store.Position {
 	if s.delivered != nil {
 		delivered = *s.delivered
 	}
-	if s.names == nil || at.After == (store.EventKey{}) || at.After == delivered.After {
+	if !s.restricted || at.After == (store.EventKey{}) || at.After == delivered.After {
 		return at
 	}
 	if delivered.Epoch == at.Epoch && delivered.Seen == at.Seen && delivered.Until == at.Until &&
@@ -287,7 +289,7 @@ func (s *subscription) deliver(e positioned) store.Position {
 
 // noteDelivered keeps a position that the client knows, for redact.
 func (s *subscription) noteDelivered(at store.Position) {
-	if s.names != nil {
+	if s.restricted {
 		delivered := at
 		s.delivered = &delivered
 	}
