@@ -24,6 +24,7 @@ import (
 // reported once, and the credentials in force stay.
 type credentialReloader struct {
 	cfg   *config.Config                 // with the callers in force
+	next  *config.Config                 // whose files could not be used; nil: none
 	load  func() (*config.Config, error) // reads the configuration again; nil: only its files
 	file  string                         // of the configuration; empty: none
 	fails metric.Int64Counter            // nil: not counted
@@ -150,9 +151,13 @@ func (d *credentialReloader) failed(what string, err error) {
 	}
 }
 
-// files are the files that are read again.
+// files are the files that are read again. Those of callers that are not in force yet count, too: a
+// token file may appear after the configuration that names it.
 func (d *credentialReloader) files() []string {
 	files := accessFiles(d.cfg)
+	if d.next != nil {
+		files = append(files, accessFiles(d.next)...)
+	}
 	if d.load != nil && d.file != "" {
 		files = append(files, d.file)
 	}
@@ -178,16 +183,19 @@ func (d *credentialReloader) check(ctx context.Context, c clock.Clock, asked boo
 			err)
 		return
 	}
+	files := d.files()
+	d.next = cfg
+	before := d.fingerprint() // of its files, too
 	a, wrong := readAccess(cfg)
-	if d.fingerprint() != now {
+	if fingerprint(files) != now {
 		return // they changed while they were read; retried at the next check
 	}
-	d.seen = now
 	if len(wrong) > 0 {
+		d.seen = before
 		d.failed("credential reload failed; previous credentials stay in force", wrong)
 		return
 	}
-	d.cfg = cfg
+	d.cfg, d.next = cfg, nil
 	d.seen = d.fingerprint() // of the files that the new callers name
 	d.tls.Store(a.tls)
 	set(a.tokens, a.callers)
@@ -204,9 +212,11 @@ func (d *credentialReloader) check(ctx context.Context, c clock.Clock, asked boo
 
 // fingerprint is a hash of the files' content. Modification times are unreliable: mounted secrets
 // are replaced by links.
-func (d *credentialReloader) fingerprint() (sum [sha256.Size]byte) {
+func (d *credentialReloader) fingerprint() [sha256.Size]byte { return fingerprint(d.files()) }
+
+func fingerprint(files []string) [sha256.Size]byte {
 	h := sha256.New()
-	for _, file := range d.files() {
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		fmt.Fprintf(h, "%d %v\n", len(text), err)
 		h.Write(text)

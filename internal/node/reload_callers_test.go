@@ -105,6 +105,19 @@ func TestCallersReload(t *testing.T) {
 			t.Errorf("%s: callers %v, want %v", c.what, got, c.want)
 		}
 	}
+	// a mount may bring the configuration first: the tokens are noticed without another change
+	late := base + "callers:\n  - {name: late, tokens_file: late, submitters: [alice]}\n"
+	if got := change("tokens that come later", late, "level=ERROR"); got != nil {
+		t.Errorf("without its tokens: callers %v", got)
+	}
+	put(t, file("late"), tokenB)
+	if got := change("its tokens", late, "level=INFO"); !slices.Equal(got, []string{"late"}) {
+		t.Errorf("with its tokens: callers %v", got)
+	}
+	if got := change("the first caller", base+"callers:\n"+shop, "level=INFO"); !slices.Equal(got,
+		[]string{"shop"}) {
+		t.Errorf("the first caller: callers %v", got)
+	}
 	put(t, file("shop"), tokenC) // the files of the callers in force are still followed
 	signals <- syscall.SIGHUP
 	if got := change("other tokens", base+"callers:\n"+shop, "level=INFO"); !slices.Equal(got,
