@@ -107,6 +107,42 @@ func TestRisks(t *testing.T) {
 	}
 }
 
+func TestRisks_SinksWithoutEncryption(t *testing.T) {
+	t.Parallel()
+	tls := SinkTLS{Enabled: true}
+	for name, c := range map[string]struct {
+		sink Sink
+		key  string // of the risk, below the sink; empty: none
+	}{
+		"webhook": {Sink{Kind: "webhook", Webhook: SinkWebhook{
+			URL: NewSecret("http://shop.example/events")}}, "webhook.url"},
+		"webhook over TLS": {Sink{Kind: "webhook", Webhook: SinkWebhook{
+			URL: NewSecret("https://shop.example/events")}}, ""},
+		"Kafka": {Sink{Kind: "kafka", Kafka: SinkKafka{
+			Brokers: []string{"127.0.0.1:9092", "kafka:9092"}}}, "kafka.tls.enabled"},
+		"Kafka over TLS": {Sink{Kind: "kafka", Kafka: SinkKafka{
+			Brokers: []string{"kafka:9092"}, TLS: tls}}, ""},
+		"Kafka on this machine": {Sink{Kind: "kafka", Kafka: SinkKafka{
+			Brokers: []string{"[::1]:9092", "localhost:9092"}}}, ""},
+		"NATS": {Sink{Kind: "nats", NATS: SinkNATS{
+			Servers: []string{"tls://a:4222", "nats://b:4222"}}}, "nats.tls.enabled"},
+		"NATS without a port": {Sink{Kind: "nats", NATS: SinkNATS{
+			Servers: []string{"nats://b"}}}, "nats.tls.enabled"},
+		"NATS over TLS": {Sink{Kind: "nats", NATS: SinkNATS{
+			Servers: []string{"tls://a:4222"}}}, ""},
+		"log": {Sink{Kind: "log"}, ""},
+	} {
+		risks := (&Config{Sinks: []Sink{c.sink}}).sinkRisks()
+		switch {
+		case c.key == "" && len(risks) > 0:
+			t.Errorf("%s: %v", name, risks)
+		case c.key != "" && (len(risks) != 1 || !strings.HasSuffix(risks[0].Key, "."+c.key) ||
+			risks[0].Refused):
+			t.Errorf("%s: %v, want %s", name, risks, c.key)
+		}
+	}
+}
+
 func TestRisks_WritableFiles_AreRefused(t *testing.T) {
 	t.Parallel()
 	file := write(t, example)

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -162,6 +164,22 @@ func (r *reader) lacks(path, key, remedy string) {
 	r.problem(r.origins[path+".kind"], path+"."+key, "it is missing", remedy)
 }
 
+// Secrets returns the files with secrets that other users should not read, by key below the sink.
+func (s Sink) Secrets() map[string]string {
+	files := map[string]string{}
+	switch s.Kind {
+	case "webhook":
+		files["webhook.secrets_file"] = s.Webhook.SecretsFile
+	case "kafka":
+		files["kafka.password_file"] = s.Kafka.PasswordFile
+		files["kafka.tls.key_file"] = s.Kafka.TLS.KeyFile
+	case "nats":
+		files["nats.credentials_file"] = s.NATS.CredentialsFile
+		files["nats.tls.key_file"] = s.NATS.TLS.KeyFile
+	}
+	return files
+}
+
 // LabelSet returns the labels of the filter by key.
 func (s Sink) LabelSet() map[string]string {
 	set := make(map[string]string, len(s.Labels))
@@ -172,17 +190,44 @@ func (s Sink) LabelSet() map[string]string {
 	return set
 }
 
-// sinkRisks names webhooks without encryption.
+// sinkRisks names sinks without encryption.
 func (c *Config) sinkRisks() (risks []Risk) {
 	for i, s := range c.Sinks {
-		if s.Kind != "webhook" || s.Webhook.AllowPrivate ||
-			schemeOf(s.Webhook.URL) != "http" {
+		key, remedy := "", "set it to true"
+		switch {
+		case s.Kind == "webhook" && !s.Webhook.AllowPrivate && schemeOf(s.Webhook.URL) == "http":
+			key, remedy = "webhook.url", "use https"
+		case s.Kind == "kafka" && !s.Kafka.TLS.Enabled && !allLocal(s.Kafka.Brokers):
+			key = "kafka.tls.enabled"
+		case s.Kind == "nats" && !s.NATS.TLS.Enabled && !allLocal(plainServers(s.NATS.Servers)):
+			key = "nats.tls.enabled"
+		default:
 			continue
 		}
-		risks = append(risks, Risk{c.Path("sinks", i) + ".webhook.url",
-			"events cross the network without encryption", "use https", false})
+		risks = append(risks, Risk{c.Path("sinks", i) + "." + key,
+			"events cross the network without encryption", remedy, false})
 	}
 	return risks
+}
+
+// plainServers returns host:port of the servers whose URLs do not require TLS.
+func plainServers(urls []string) (hosts []string) {
+	for _, text := range urls {
+		if u, err := url.Parse(text); err == nil && u.Scheme == "nats" {
+			hosts = append(hosts, u.Host)
+		}
+	}
+	return hosts
+}
+
+// allLocal reports whether all hosts, with or without a port, are this machine.
+func allLocal(hosts []string) bool {
+	return !slices.ContainsFunc(hosts, func(text string) bool {
+		if host, _, err := net.SplitHostPort(text); err == nil {
+			text = host
+		}
+		return !local(text)
+	})
 }
 
 func schemeOf(s Secret) string {

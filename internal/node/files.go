@@ -24,7 +24,7 @@ import (
 )
 
 // CheckFiles reads the files that a node needs at its start, as the node would: certificates,
-// tokens, keys (including the key of each submitter) and ABIs. Unless offline, it asks remote
+// tokens, keys (including the key of each submitter), secrets of sinks and ABIs. Unless offline, it asks remote
 // signers for the configured keys; it opens no other connection, and no port. Of an invalid
 // configuration it reads the files whose own keys are valid. The error is of type config.Problems
 // and has all problems. It also warns of risks, and of grpc.max_connections above the open file
@@ -57,6 +57,12 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	if _, _, err := collectorAccess(cfg.Tracing); err != nil {
 		all = append(all, problem(cfg, "tracing.endpoint", err)...)
 	}
+	for i, s := range cfg.Sinks {
+		if completeSink(s) { // else it is already reported
+			_, err := sinkOpener(s)
+			all = append(all, problem(cfg, cfg.Path("sinks", i)+"."+s.Kind, err)...)
+		}
+	}
 	for i, c := range cfg.Chains {
 		_, err := chain.LoadErrors(c.ABIFiles...)
 		all = append(all, problem(cfg, cfg.Path("chains", i)+".abi_files", err)...)
@@ -80,6 +86,11 @@ func warnOfReaders(cfg *config.Config, log *slog.Logger) {
 			files[cfg.Path("signers", i)+"."+key] = file
 		}
 	}
+	for i, s := range cfg.Sinks {
+		for key, file := range s.Secrets() {
+			files[cfg.Path("sinks", i)+"."+key] = file
+		}
+	}
 	for i, c := range cfg.Callers {
 		files[cfg.Path("callers", i)+".tokens_file"] = c.TokensFile
 	}
@@ -90,6 +101,17 @@ func warnOfReaders(cfg *config.Config, log *slog.Logger) {
 				"key", key, "file", files[key])
 		}
 	}
+}
+
+// completeSink reports whether a sink has the settings that its files are read with.
+func completeSink(s config.Sink) bool {
+	switch s.Kind {
+	case "webhook":
+		return s.Webhook.URL.Reveal() != "" && s.Webhook.SecretsFile != ""
+	case "kafka":
+		return s.Kafka.SASL == "none" || s.Kafka.PasswordFile != ""
+	}
+	return s.Kind != ""
 }
 
 // trySigner opens a signer and, unless offline, checks its keys.
@@ -200,7 +222,7 @@ func problem(cfg *config.Config, key string, err error) []config.Problem {
 	if advice == "" && errors.As(err, &path) {
 		advice = "make it readable for this user, or name another"
 	}
-	what = strings.TrimPrefix(what, "sign: ")
+	what = strings.TrimPrefix(strings.TrimPrefix(what, "sign: "), "sink: ")
 	p := config.Problem{Where: "configuration", Key: key, What: what, Remedy: advice}
 	for _, s := range cfg.Settings {
 		if s.Key == key {
