@@ -109,8 +109,18 @@ func (f *rowFile) duplicates(seed maphash.Seed, hashes map[uint64]bool,
 	return problems, err
 }
 
+// changed reports whether the file is another one than was checked.
+func (f *rowFile) changed() bool {
+	now, err := os.Stat(f.path)
+	return err != nil || now.Size() != f.info.Size() || !now.ModTime().Equal(f.info.ModTime())
+}
+
 // each reads the file again and passes each request with its line to a function, until it fails.
 func (f *rowFile) each(do func(line int, q *pb.CreateTxRequest) error) error {
+	if f.changed() { // its rows were not checked
+		return fmt.Errorf("--from-file: %s changed after it was checked and nothing was sent; "+
+			"repeat the command", f.path)
+	}
 	var failed error
 	problems, err := scanFile(f.path, func(r *fileReader, c cells) bool {
 		q := r.request(c, f.defaults)
@@ -122,9 +132,7 @@ func (f *rowFile) each(do func(line int, q *pb.CreateTxRequest) error) error {
 	if failed != nil || err != nil {
 		return cmp.Or(failed, err)
 	}
-	now, err := os.Stat(f.path)
-	if err != nil || len(problems) > 0 || now.Size() != f.info.Size() ||
-		!now.ModTime().Equal(f.info.ModTime()) {
+	if len(problems) > 0 || f.changed() {
 		return fmt.Errorf("--from-file: %s changed while it was sent; compare its rows with "+
 			"\"fencepost tx list\"", f.path)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -197,6 +198,11 @@ func (o *payout) send(ctx context.Context, batch []pendingRow) (again []pendingR
 	case err != nil:
 		return nil, err
 	}
+	if len(answer.GetResults()) != len(batch) {
+		return nil, fmt.Errorf("the node answered %d of %d rows; check its version",
+			len(answer.GetResults()), len(batch))
+	}
+	var unsure error
 	for n, r := range answer.GetResults() {
 		row := batch[n]
 		at := &o.rows[row.row]
@@ -212,16 +218,32 @@ func (o *payout) send(ctx context.Context, batch []pendingRow) (again []pendingR
 			again = append(again, row)
 			continue
 		}
+		if !refuses(failed.Code()) {
+			unsure = cmp.Or(unsure, fmt.Errorf("outcome of the row with id %q unknown: %s (%s)",
+				row.request.GetRequestId(), failed.Message(), code.Code(failed.Code())))
+			continue
+		}
 		at.refused = true
 		o.fail(row.row, rowResult{ID: row.request.GetRequestId(), Reason: reasonOf(failed),
 			Message: failed.Message()})
 	}
-	return again, nil
+	return again, unsure
 }
 
-func retryable(code codes.Code) bool {
-	return code == codes.Unavailable || code == codes.ResourceExhausted ||
-		code == codes.DeadlineExceeded || code == codes.Aborted
+// refuses reports whether a code means that a row was not queued. After any other the row may be
+// queued: sent again under another id, it would be paid twice.
+func refuses(c codes.Code) bool {
+	switch c {
+	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied,
+		codes.FailedPrecondition, codes.OutOfRange, codes.Unauthenticated, codes.Unimplemented:
+		return true
+	}
+	return false
+}
+
+func retryable(c codes.Code) bool {
+	return c == codes.Unavailable || c == codes.ResourceExhausted ||
+		c == codes.DeadlineExceeded || c == codes.Aborted
 }
 
 // know takes the state of a row from its transaction.
@@ -350,11 +372,29 @@ func (o *payout) report(cut error) error {
 	case cut != nil:
 		return fmt.Errorf("%w; %d rows not sent; repeat the command to resume (no row is sent "+
 			"twice)", cut, unsent)
+	case unsent > 0:
+		return fmt.Errorf("%d of %d rows not sent; repeat the command to resume (no row is sent "+
+			"twice)", unsent, s.Rows)
 	case s.Failed > 0:
-		return fmt.Errorf("%d of %d rows failed; correct them under other ids, in another file",
-			s.Failed, s.Rows)
+		return s.failure()
 	}
 	return nil
+}
+
+// failure is the error of rows without success. A refused row keeps its id: a repeat of the file
+// would pay it beside a copy under another id.
+func (s summary) failure() error {
+	const again = "correct them or the cause, keep their ids, and repeat the command"
+	switch final := s.Failed - s.Refused; {
+	case final == 0:
+		return fmt.Errorf("%d of %d rows refused and not queued; %s", s.Refused, s.Rows, again)
+	case s.Refused == 0:
+		return fmt.Errorf("%d of %d rows failed; send them again under other ids, in another file",
+			final, s.Rows)
+	default:
+		return fmt.Errorf("%d of %d rows failed (resend them under other ids, in another file), %d "+
+			"refused and not queued; %s", final, s.Rows, s.Refused, again)
+	}
 }
 
 func (s summary) print(w io.Writer) error {

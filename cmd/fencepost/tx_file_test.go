@@ -1,12 +1,20 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
+	"google.golang.org/genproto/googleapis/rpc/code"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -183,6 +191,103 @@ func TestRowFile_Changed_Reported(t *testing.T) {
 		if f.each(func(int, *pb.CreateTxRequest) error { return nil }) == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// A file that changes between check and sending is not sent: its rows were not checked.
+func TestRowFile_ChangedBefore_NothingSent(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "p.csv")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte("id,to\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(manyRows(0, 3))
+	f, err := checkFile(path, &pb.CreateTxRequest{Submitter: "alice"}, func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(manyRows(0, 2) + manyRows(0, 2))
+	sent := 0
+	if err = f.each(func(int, *pb.CreateTxRequest) error { sent++; return nil }); err == nil ||
+		sent != 0 {
+		t.Errorf("%d rows were sent: %v", sent, err)
+	}
+}
+
+// answering is a node that answers each row with the code that its id names.
+type answering struct {
+	pb.UnimplementedTxServiceServer
+	short bool // the last row has no answer
+}
+
+func (a answering) BatchCreateTx(_ context.Context,
+	r *pb.BatchCreateTxRequest) (*pb.BatchCreateTxResponse, error) {
+	answer := &pb.BatchCreateTxResponse{}
+	for _, ask := range r.GetRequests() {
+		result := &pb.BatchCreateTxResult{Created: true, Result: &pb.BatchCreateTxResult_Tx{
+			Tx: &pb.Tx{TxId: uuid.NewString(), State: pb.TxState_TX_STATE_QUEUED}}}
+		name, _, _ := strings.Cut(ask.GetRequestId(), "-")
+		if c, is := code.Code_value[name]; is && c != 0 {
+			result = &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Error{
+				Error: &rpcstatus.Status{Code: c, Message: "no"}}}
+		}
+		answer.Results = append(answer.Results, result)
+	}
+	if a.short {
+		answer.Results = answer.Results[1:]
+	}
+	return answer, nil
+}
+
+// TestTxCreate_FromFile_OutcomeUnknown: only a certain answer counts as refused. A row that may be
+// queued is neither, and the command asks to be repeated.
+func TestTxCreate_FromFile_OutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ids     []string
+		short   bool
+		refused int
+		unsure  bool
+	}{
+		"accepted":      {[]string{"OK-1", "OK-2"}, false, 0, false},
+		"refused":       {[]string{"OK-1", "FAILED_PRECONDITION-1"}, false, 1, false},
+		"internal":      {[]string{"INTERNAL-1", "OK-1"}, false, 0, true},
+		"unknown":       {[]string{"OK-1", "UNKNOWN-1"}, false, 0, true},
+		"cancelled":     {[]string{"CANCELLED-1", "OK-1"}, false, 0, true},
+		"a row missing": {[]string{"OK-1", "OK-2"}, true, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			node := grpc.NewServer()
+			pb.RegisterTxServiceServer(node, answering{short: c.short})
+			go func() { _ = node.Serve(listener) }()
+			t.Cleanup(node.Stop)
+			text := "id,to\n"
+			for _, id := range c.ids {
+				text += id + "," + recipient + "\n"
+			}
+			path := filepath.Join(t.TempDir(), "p.csv")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, errs, exit := newShell(t).run("tx", "create", "--json", "--submitter", "alice",
+				"--from-file", path, "--server", listener.Addr().String())
+			var s summary
+			if err := json.Unmarshal([]byte(out), &s); err != nil {
+				t.Fatalf("%s%s: %v", out, errs, err)
+			}
+			unsure := s.Created+s.Refused < s.Rows
+			if s.Refused != c.refused || unsure != c.unsure ||
+				(exit == exitDone) != (c.refused == 0 && !c.unsure) {
+				t.Errorf("gave %d: %+v%s", exit, s, errs)
+			}
+		})
 	}
 }
 
