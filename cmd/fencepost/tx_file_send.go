@@ -392,8 +392,8 @@ func (s summary) failure() error {
 		return fmt.Errorf("%d of %d rows failed; send them again under other ids, in another file",
 			final, s.Rows)
 	default:
-		return fmt.Errorf("%d of %d rows failed (resend them under other ids, in another file), %d "+
-			"refused and not queued; %s", final, s.Rows, s.Refused, again)
+		return fmt.Errorf("%d of %d rows failed (resend them under other ids, in another file), "+
+			"%d refused and not queued; %s", final, s.Rows, s.Refused, again)
 	}
 }
 

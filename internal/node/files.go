@@ -24,11 +24,11 @@ import (
 )
 
 // CheckFiles reads the files that a node needs at its start, as the node would: certificates,
-// tokens, keys (including the key of each submitter), secrets of sinks and ABIs. Unless offline, it asks remote
-// signers for the configured keys; it opens no other connection, and no port. Of an invalid
-// configuration it reads the files whose own keys are valid. The error is of type config.Problems
-// and has all problems. It also warns of risks, and of grpc.max_connections above the open file
-// limit of this process.
+// tokens, keys (including the key of each submitter), secrets of sinks and ABIs. Unless offline, it
+// asks remote signers for the configured keys; it opens no other connection, and no port. Of an
+// invalid configuration it reads the files whose own keys are valid. The error is of type
+// config.Problems and has all problems. It also warns of risks, and of grpc.max_connections above
+// the open file limit of this process.
 func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	offline bool) (keys int, err error) {
 	all := config.Problems(problem(cfg, "database.url", unreadable(cfg.Database.URL.Reveal())))
