@@ -68,6 +68,8 @@ func (b *batch) checkAll(ctx context.Context) {
 	for i, request := range b.requests {
 		if b.errs[i] = b.check(request); b.errs[i] == nil {
 			b.intents[i], b.errs[i] = b.intent(ctx, request)
+		}
+		if b.errs[i] == nil {
 			b.applyPolicy(ctx, &b.intents[i])
 		}
 	}

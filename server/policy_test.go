@@ -108,6 +108,13 @@ func TestPolicy_DryRun_AcceptedAndCounted(t *testing.T) {
 			t.Errorf("%s is not created", id)
 		}
 	}
+	batch, err := n.txs.BatchCreateTx(as, &pb.BatchCreateTxRequest{
+		Requests: []*pb.CreateTxRequest{createRequest("other", "third", "5")}})
+	h.must(err)
+	if got := batch.GetResults()[0].GetError().GetCode(); got != int32(codes.PermissionDenied) {
+		t.Errorf("another account: code %d", got)
+	}
+	// a rejected request is not counted
 	if got := denials(t, reader, txn.RuleMaxValue, dryRun); got != 2 {
 		t.Errorf("%d violations of the value of a transaction are counted", got)
 	}
