@@ -71,7 +71,8 @@ counts for its transaction. L1_FEE is charged by a rollup beside gas. Amounts ar
 	c.Flags().StringVar(&ask.LabelKey, "label-key", "", "with --by label: the key of the label")
 	c.Flags().StringVar(&from, "from", "", "first day or time (required)")
 	c.Flags().StringVar(&to, "to", "", "day or time after the last one (default: now)")
-	c.Flags().BoolVar(&asCSV, "csv", false, "print CSV")
+	c.Flags().BoolVar(&asCSV, "csv", false,
+		"print CSV; a key that a spreadsheet would take for a formula begins with '")
 	f.add(c)
 	return c
 }
@@ -99,7 +100,16 @@ func parseDay(text string) (*timestamppb.Timestamp, error) {
 	return nil, fmt.Errorf("must be a day like 2026-01-31 or a time like 2026-01-31T00:00:00Z")
 }
 
+// writeCSV writes a table that spreadsheets can open: a cell is text where they would evaluate it as
+// a formula, because callers choose the values of labels.
 func writeCSV(to io.Writer, heading []string, rows [][]string) error {
+	for _, row := range rows {
+		for i, cell := range row {
+			if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+				row[i] = "'" + cell
+			}
+		}
+	}
 	w := csv.NewWriter(to)
 	if err := w.WriteAll(append([][]string{heading}, rows...)); err != nil {
 		return fmt.Errorf("print the table: %w", err)
