@@ -100,8 +100,8 @@ func parseDay(text string) (*timestamppb.Timestamp, error) {
 	return nil, fmt.Errorf("must be a day like 2026-01-31 or a time like 2026-01-31T00:00:00Z")
 }
 
-// writeCSV writes a table that spreadsheets can open: a cell is text where they would evaluate it as
-// a formula, because callers choose the values of labels.
+// writeCSV writes a table that spreadsheets can open: a cell is text where they would evaluate it
+// as a formula, because callers choose the values of labels.
 func writeCSV(to io.Writer, heading []string, rows [][]string) error {
 	for _, row := range rows {
 		for i, cell := range row {
