@@ -39,10 +39,10 @@ func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err
 // Head is [Feed.Head] of [Store.Feed].
 func (s *Store) Head(ctx context.Context) (Head, error) { return s.Feed().Head(ctx) }
 
-// EventsSince is [Feed.EventsSince] of [Store.Feed].
+// EventsSince is [Feed.EventsSince] over connections for readers that are behind.
 func (s *Store) EventsSince(ctx context.Context, page []EventInfo, since, until string,
 	after EventKey, submitter txn.SubmitterID, limit int) ([]EventInfo, error) {
-	return s.Feed().EventsSince(ctx, page, since, until, after, submitter, limit)
+	return Feed{s, s.pages}.EventsSince(ctx, page, since, until, after, submitter, limit)
 }
 
 // EventsSinceOf is [Feed.EventsSinceOf] of [Store.Feed].

@@ -122,6 +122,8 @@ const (
 	readLimit    = 10 * time.Second // of a caller's statement, on the server's side
 	// acquisitions at the same time, of which the engine lets two wait for a commit
 	takerConns = 4
+	// of readers that are behind; each holds one for the time of a page
+	pageConns = 2
 )
 
 // complete sets the defaults and checks the relations of the values.
@@ -177,6 +179,7 @@ type Store struct {
 	owner      *pgxpool.Pool
 	taker      *pgxpool.Pool  // acquisitions: AcquireOne may wait for long
 	tail       *pgxpool.Pool  // see TailFeed
+	pages      *pgxpool.Pool  // see EventsSince
 	renew      *dedicatedConn // and releases, and heartbeats
 	lanes      []*lane        // fenced statements
 	retryConn  *dedicatedConn // those that failed, in parts
@@ -258,8 +261,14 @@ func (s *Store) connect() (err error) {
 	if s.taker, err = s.newPool("taker", lease, lease*2/3, takerConns); err != nil {
 		return err
 	}
-	// so does the tailer, of each event
-	if s.tail, err = s.newPool("tail", readLimit, fenced, 1, "enable_seqscan"); err != nil {
+	// So do readers of the feed, of each event. They also need its order: a plan that sorts,
+	// because few events were there, would sort a whole backlog for each page.
+	inOrder := []string{"enable_seqscan", "enable_bitmapscan"}
+	if s.tail, err = s.newPool("tail", readLimit, fenced, 1, inOrder...); err != nil {
+		return err
+	}
+	s.pages, err = s.newPool("pages", readLimit, fenced, pageConns, inOrder...)
+	if err != nil {
 		return err
 	}
 	renew, err := s.session("renew", lease/3, lease/4)
@@ -302,7 +311,7 @@ func (s *Store) Close() {
 	for _, c := range []*dedicatedConn{s.retryConn, s.renew, s.notifyConn} {
 		c.close()
 	}
-	for _, p := range []*pgxpool.Pool{s.api, s.owner, s.taker, s.tail} {
+	for _, p := range []*pgxpool.Pool{s.api, s.owner, s.taker, s.tail, s.pages} {
 		p.Close()
 	}
 }

@@ -39,6 +39,9 @@ SELECT pg_logical_emit_message(TRUE, 'fencepost', '');
 -- join, so that the planner's estimate of rows does not matter, and compares the whole key: see
 -- Commit. Labels are read only if there are any. Callers know the names of submitters. See
 -- FeedHead for the two parts: all events of the first precede the events of the second.
+--
+-- The second part sorts, so it needs an end: the last of as many events as fit into the page, along
+-- the index. Without one, a planner that expects few rows sorts a whole backlog for each page.
 -- name: EventsSince :many
 SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state,
        e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block, e.receipt_block_hash,
@@ -70,7 +73,24 @@ SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.sta
         (SELECT n.* FROM tx_event n
           WHERE n.xid >= greatest(CAST(@after_xid::TEXT AS XID8),
                                   pg_snapshot_xmax(CAST(@since::TEXT AS PG_SNAPSHOT)))
-            AND n.xid < pg_snapshot_xmax(CAST(@until::TEXT AS PG_SNAPSHOT))
+            AND n.xid <= (SELECT p.xid
+                            FROM (SELECT v.xid FROM tx_event v
+                                   WHERE v.xid >= greatest(CAST(@after_xid::TEXT AS XID8),
+                                             pg_snapshot_xmax(CAST(@since::TEXT AS PG_SNAPSHOT)))
+                                     AND v.xid < pg_snapshot_xmax(
+                                                     CAST(@until::TEXT AS PG_SNAPSHOT))
+                                     AND pg_visible_in_snapshot(
+                                             v.xid, CAST(@until::TEXT AS PG_SNAPSHOT))
+                                     AND (v.xid, v.submitter_id, v.tx_id, v.seq)
+                                         > (CAST(@after_xid::TEXT AS XID8),
+                                            @after_submitter::INT, @after_tx::UUID,
+                                            @after_seq::BIGINT)
+                                     AND (@submitter_id::INT = 0
+                                          OR v.submitter_id = @submitter_id::INT)
+                                   ORDER BY v.xid
+                                   LIMIT @max_rows::INT) p
+                           ORDER BY p.xid DESC
+                           LIMIT 1)
             AND pg_visible_in_snapshot(n.xid, CAST(@until::TEXT AS PG_SNAPSHOT))
             AND (n.xid, n.submitter_id, n.tx_id, n.seq)
                 > (CAST(@after_xid::TEXT AS XID8), @after_submitter::INT, @after_tx::UUID,

@@ -16,8 +16,7 @@ type Page struct {
 	Behind int
 }
 
-// followPages is how many pages a follower takes at once: in a long backlog each read costs for all
-// events after it.
+// followPages is how many pages a follower takes at once: a sink commits once for each read.
 const followPages = 4
 
 // Follow passes all events after a position to take, in order, until ctx ends or take fails. The

@@ -144,7 +144,24 @@ SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.sta
         (SELECT n.submitter_id, n.tx_id, n.seq, n.kind, n.state, n.sub_state, n.executed, n.tx_hash, n.receipt_tx_hash, n.receipt_block, n.receipt_block_hash, n.receipt_success, n.receipt_gas_used, n.receipt_gas_price, n.reason, n.message, n.fencing_token, n.xid, n.created_at, n.new_fork, n.above, n.receipt_more, n.chain FROM tx_event n
           WHERE n.xid >= greatest(CAST($3::TEXT AS XID8),
                                   pg_snapshot_xmax(CAST($1::TEXT AS PG_SNAPSHOT)))
-            AND n.xid < pg_snapshot_xmax(CAST($2::TEXT AS PG_SNAPSHOT))
+            AND n.xid <= (SELECT p.xid
+                            FROM (SELECT v.xid FROM tx_event v
+                                   WHERE v.xid >= greatest(CAST($3::TEXT AS XID8),
+                                             pg_snapshot_xmax(CAST($1::TEXT AS PG_SNAPSHOT)))
+                                     AND v.xid < pg_snapshot_xmax(
+                                                     CAST($2::TEXT AS PG_SNAPSHOT))
+                                     AND pg_visible_in_snapshot(
+                                             v.xid, CAST($2::TEXT AS PG_SNAPSHOT))
+                                     AND (v.xid, v.submitter_id, v.tx_id, v.seq)
+                                         > (CAST($3::TEXT AS XID8),
+                                            $4::INT, $5::UUID,
+                                            $6::BIGINT)
+                                     AND ($7::INT = 0
+                                          OR v.submitter_id = $7::INT)
+                                   ORDER BY v.xid
+                                   LIMIT $8::INT) p
+                           ORDER BY p.xid DESC
+                           LIMIT 1)
             AND pg_visible_in_snapshot(n.xid, CAST($2::TEXT AS PG_SNAPSHOT))
             AND (n.xid, n.submitter_id, n.tx_id, n.seq)
                 > (CAST($3::TEXT AS XID8), $4::INT, $5::UUID,
@@ -198,6 +215,9 @@ type EventsSinceRow struct {
 // join, so that the planner's estimate of rows does not matter, and compares the whole key: see
 // Commit. Labels are read only if there are any. Callers know the names of submitters. See
 // FeedHead for the two parts: all events of the first precede the events of the second.
+//
+// The second part sorts, so it needs an end: the last of as many events as fit into the page, along
+// the index. Without one, a planner that expects few rows sorts a whole backlog for each page.
 func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]EventsSinceRow, error) {
 	rows, err := q.db.Query(ctx, eventsSince,
 		arg.Since,
