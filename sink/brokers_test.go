@@ -150,14 +150,16 @@ func TestKafka_Open_ChecksTopicAndLogin(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.EnableSASL(), kfake.User("SCRAM-SHA-256", "app", "secret"))
 	for name, tweak := range map[string]func(*sink.KafkaOptions){
-		"":               func(*sink.KafkaOptions) {},
-		"wrong password": func(o *sink.KafkaOptions) { o.Password = "wrong" },
-		"no login":       func(o *sink.KafkaOptions) { o.Mechanism = "" },
-		"missing topic":  func(o *sink.KafkaOptions) { o.Topic = "missing" },
+		"": func(*sink.KafkaOptions) {},
+		"wrong password": func(o *sink.KafkaOptions) {
+			o.Password = func() string { return "wrong" }
+		},
+		"no login":      func(o *sink.KafkaOptions) { o.Mechanism = "" },
+		"missing topic": func(o *sink.KafkaOptions) { o.Topic = "missing" },
 	} {
 		o := kafkaOptions(c)
 		o.Mechanism, o.Username = "SCRAM-SHA-256", "app"
-		o.Password = "secret"
+		o.Password = func() string { return "secret" }
 		o.Timeout = time.Second
 		tweak(&o)
 		k, err := sink.OpenKafka(t.Context(), o)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -21,11 +22,11 @@ type KafkaOptions struct {
 	Topic       string
 	BySubmitter bool // key of the records: the submitter, not the transaction
 	Encoder     Encoder
-	Timeout     time.Duration // of one batch
-	TLS         *tls.Config   // nil: plain text
-	Mechanism   string        // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty: no SASL
+	Timeout     time.Duration      // of one batch
+	TLS         func() *tls.Config // called for each connection; nil: plain text
+	Mechanism   string             // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty: no SASL
 	Username    string
-	Password    string
+	Password    func() string // called for each login
 }
 
 // Kafka produces a record for each event. Records with the same key are in one partition, in
@@ -50,7 +51,7 @@ func OpenKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 		kgo.ProducerLinger(0),
 	}
 	if o.TLS != nil {
-		options = append(options, kgo.DialTLSConfig(o.TLS))
+		options = append(options, kgo.Dialer(o.dialTLS))
 	}
 	if mechanism := o.sasl(); mechanism != nil {
 		options = append(options, kgo.SASL(mechanism))
@@ -69,14 +70,27 @@ func OpenKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
 	return k, nil
 }
 
+// dialLimit bounds the time to connect to a broker.
+const dialLimit = 10 * time.Second
+
+func (o *KafkaOptions) dialTLS(ctx context.Context, network, host string) (net.Conn, error) {
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialLimit}, Config: o.TLS()}
+	return d.DialContext(ctx, network, host)
+}
+
 func (o *KafkaOptions) sasl() sasl.Mechanism {
+	login := func(context.Context) (scram.Auth, error) {
+		return scram.Auth{User: o.Username, Pass: o.Password()}, nil
+	}
 	switch o.Mechanism {
 	case "PLAIN":
-		return plain.Auth{User: o.Username, Pass: o.Password}.AsMechanism()
+		return plain.Plain(func(context.Context) (plain.Auth, error) {
+			return plain.Auth{User: o.Username, Pass: o.Password()}, nil
+		})
 	case "SCRAM-SHA-256":
-		return scram.Auth{User: o.Username, Pass: o.Password}.AsSha256Mechanism()
+		return scram.Sha256(login)
 	case "SCRAM-SHA-512":
-		return scram.Auth{User: o.Username, Pass: o.Password}.AsSha512Mechanism()
+		return scram.Sha512(login)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package sink
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,9 +19,9 @@ type NATSOptions struct {
 	Subject         string
 	Stream          string
 	Encoder         Encoder
-	Timeout         time.Duration // of one batch
-	TLS             *tls.Config   // nil: as the URLs and the server require
-	CredentialsFile string        // empty: none
+	Timeout         time.Duration      // of one batch
+	TLS             func() *tls.Config // for each connection; nil: as URLs and server require
+	CredentialsFile string             // read for each connection; empty: none
 }
 
 // NATS publishes a message for each event. The server drops repetitions by message id within the
@@ -38,7 +39,7 @@ func OpenNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
 		nats.IgnoreAuthErrorAbort(), // those that were rejected may be accepted later
 	}
 	if o.TLS != nil {
-		options = append(options, nats.Secure(o.TLS))
+		options = append(options, nats.Secure(o.TLS()), o.rereadTLS)
 	}
 	if o.CredentialsFile != "" {
 		options = append(options, nats.UserCredentials(o.CredentialsFile))
@@ -60,6 +61,18 @@ func OpenNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// rereadTLS makes each connection use the certificates of that time.
+func (o *NATSOptions) rereadTLS(of *nats.Options) error {
+	of.RootCAsCB = func() (*x509.CertPool, error) { return o.TLS().RootCAs, nil }
+	of.TLSCertCB = func() (tls.Certificate, error) {
+		if own := o.TLS().Certificates; len(own) > 0 {
+			return own[0], nil
+		}
+		return tls.Certificate{}, nil // none
+	}
+	return nil
 }
 
 // check looks for the stream, which is never created.

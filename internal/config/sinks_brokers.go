@@ -48,14 +48,15 @@ func kafkaFields() []field[SinkKafka] {
 			func(k *SinkKafka) *string { return &k.Key }),
 		value("timeout", span(time.Second, 5*time.Minute), "30s", "Longest time for one batch.",
 			func(k *SinkKafka) *time.Duration { return &k.Timeout }),
-		section("tls", "Encryption.", func(k *SinkKafka) *SinkTLS { return &k.TLS },
+		section("tls", tlsText, func(k *SinkKafka) *SinkTLS { return &k.TLS },
 			sinkTLSFields()...),
 		value("sasl", oneOf("none", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), "none",
 			"Login mechanism. PLAIN requires tls.",
 			func(k *SinkKafka) *string { return &k.SASL }),
 		value("username", matching("1 to 255 characters", `.{1,255}`), "", "Name for the login.",
 			func(k *SinkKafka) *string { return &k.Username }),
-		file("password_file", "File with the password for the login.",
+		file("password_file", "File with the password for the login. It is read for each "+
+			"connection.",
 			func(k *SinkKafka) *string { return &k.PasswordFile }),
 	}
 }
@@ -72,12 +73,16 @@ func natsFields() []field[SinkNATS] {
 			func(n *SinkNATS) *string { return &n.Stream }),
 		value("timeout", span(time.Second, 5*time.Minute), "30s", "Longest time for one batch.",
 			func(n *SinkNATS) *time.Duration { return &n.Timeout }),
-		section("tls", "Encryption.", func(n *SinkNATS) *SinkTLS { return &n.TLS },
+		section("tls", tlsText, func(n *SinkNATS) *SinkTLS { return &n.TLS },
 			sinkTLSFields()...),
-		file("credentials_file", "File with the credentials of a user (.creds).",
+		file("credentials_file", "File with the credentials of a user (.creds). It is read for "+
+			"each connection.",
 			func(n *SinkNATS) *string { return &n.CredentialsFile }),
 	}
 }
+
+const tlsText = "Encryption. The files are read for each connection, so certificates can be " +
+	"replaced without a restart."
 
 func sinkTLSFields() []field[SinkTLS] {
 	return []field[SinkTLS]{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/sink"
@@ -17,15 +18,20 @@ func kafkaOpener(s config.SinkKafka, encoder sink.Encoder) (
 		BySubmitter: s.Key == "submitter", Timeout: s.Timeout, Username: s.Username}
 	if s.SASL != "none" {
 		o.Mechanism = s.SASL
-		password, err := os.ReadFile(s.PasswordFile)
-		if err != nil {
+		var err error
+		if o.Password, err = reread(func() (string, error) {
+			password, err := os.ReadFile(s.PasswordFile)
+			return strings.TrimRight(string(password), "\r\n"), err
+		}); err != nil {
 			return nil, fmt.Errorf("read the password for Kafka: %w", err)
 		}
-		o.Password = strings.TrimRight(string(password), "\r\n")
 	}
-	var err error
-	if o.TLS, err = brokerTLS(s.TLS); err != nil {
-		return nil, err
+	if s.TLS.Enabled {
+		var err error
+		o.TLS, err = reread(func() (*tls.Config, error) { return brokerTLS(s.TLS) })
+		if err != nil {
+			return nil, err
+		}
 	}
 	return func(ctx context.Context) (sink.Sink, error) { return sink.OpenKafka(ctx, o) }, nil
 }
@@ -39,18 +45,36 @@ func natsOpener(s config.SinkNATS, encoder sink.Encoder) (
 			return nil, fmt.Errorf("read the credentials for NATS: %w", err)
 		}
 	}
-	var err error
-	if o.TLS, err = brokerTLS(s.TLS); err != nil {
-		return nil, err
+	if s.TLS.Enabled {
+		var err error
+		o.TLS, err = reread(func() (*tls.Config, error) { return brokerTLS(s.TLS) })
+		if err != nil {
+			return nil, err
+		}
 	}
 	return func(ctx context.Context) (sink.Sink, error) { return sink.OpenNATS(ctx, o) }, nil
 }
 
-// brokerTLS returns nil for plain text.
-func brokerTLS(s config.SinkTLS) (*tls.Config, error) {
-	if !s.Enabled {
-		return nil, nil
+// reread reads files, and returns how to read them again. A read that fails, for example while
+// they are replaced, returns what the last one did.
+func reread[T any](read func() (T, error)) (func() T, error) {
+	last, err := read()
+	if err != nil {
+		return nil, err
 	}
+	var mu sync.Mutex
+	return func() T {
+		mu.Lock()
+		defer mu.Unlock()
+		if now, err := read(); err == nil {
+			last = now
+		}
+		return last
+	}, nil
+}
+
+// brokerTLS reads the certificates of an encrypted connection.
+func brokerTLS(s config.SinkTLS) (*tls.Config, error) {
 	roots, err := certificates(s.CAFile)
 	if err != nil {
 		return nil, err

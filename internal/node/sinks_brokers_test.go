@@ -125,6 +125,11 @@ func deliverOne(t *testing.T, kind config.Sink) error {
 		return err
 	}
 	defer s.Close()
+	return deliverTo(t, s)
+}
+
+func deliverTo(t *testing.T, s sink.Sink) error {
+	t.Helper()
 	id := txn.TxID{15: 1}
 	event := &sink.Event{Tx: id, Seq: 1, Kind: txn.EventIncluded, At: time.Now(),
 		Content: &pb.SinkEvent{Id: id.String() + "/1"}}
@@ -246,7 +251,7 @@ func TestNATS_TLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			serves, connects := c.connect(t)
-			address := natsServer(t, serves)
+			address := natsServer(t, serves).Addr().String()
 			err := deliverOne(t, config.Sink{Kind: "nats", Format: "structured",
 				NATS: config.SinkNATS{Servers: []string{"nats://" + address}, Stream: "EVENTS",
 					Subject: "events", TLS: connects, Timeout: brokerTimeout(!c.fails)}})
@@ -257,8 +262,8 @@ func TestNATS_TLS(t *testing.T) {
 	}
 }
 
-// natsServer starts a server with a stream, and returns its address.
-func natsServer(t *testing.T, serves *tls.Config) (address string) {
+// natsServer starts a server with a stream.
+func natsServer(t *testing.T, serves *tls.Config) *server.Server {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Port: server.RANDOM_PORT, JetStream: true,
 		StoreDir: t.TempDir(), NoSigs: true, Host: "127.0.0.1", TLS: true, TLSConfig: serves,
@@ -288,5 +293,5 @@ func natsServer(t *testing.T, serves *tls.Config) (address string) {
 		Subjects: []string{"events"}}); err != nil {
 		t.Fatal(err)
 	}
-	return s.Addr().String()
+	return s
 }

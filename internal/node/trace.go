@@ -50,7 +50,7 @@ func collectorAccess(t config.Tracing) (map[string]string, *tls.Config, error) {
 		return headers, nil, nil
 	}
 	secure, err := brokerTLS(config.SinkTLS{
-		Enabled: true, CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile,
+		CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile,
 	})
 	return headers, secure, err
 }
