@@ -58,3 +58,49 @@ func TestOtherNames_EachHasKeysOrReason(t *testing.T) {
 		}
 	}
 }
+
+// TestReference_EventsModes_MapToSinks: the page names the kinds of sinks that each value of
+// events.mode stands for, every kind that there is among them, and with a key that exists.
+func TestReference_EventsModes_MapToSinks(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string][]string{}
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if value, is := strings.CutPrefix(strings.TrimSpace(cells[0]), "events.mode = "); is {
+			rows[value] = cells[1:]
+		}
+	}
+	unnamed := slices.Clone(sinkKinds)
+	for value, kinds := range map[string][]string{
+		"poll": nil, "log": {"log"}, "mq_outbox": {"kafka", "nats"}, "webhook": {"webhook"},
+	} {
+		row := rows[value]
+		if len(row) != 2 {
+			t.Errorf("events.mode = %s: row %q", value, row)
+			continue
+		}
+		key := "`sinks.*.kind`"
+		if kinds == nil {
+			key = "none"
+		}
+		if got := strings.TrimSpace(row[0]); got != key {
+			t.Errorf("events.mode = %s: key %s, want %s", value, got, key)
+		}
+		for _, kind := range sinkKinds {
+			named := slices.Contains(strings.FieldsFunc(row[1],
+				func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }), kind)
+			if named != slices.Contains(kinds, kind) {
+				t.Errorf("events.mode = %s: it names kind %s: %t", value, kind, named)
+			}
+		}
+		unnamed = slices.DeleteFunc(unnamed,
+			func(kind string) bool { return slices.Contains(kinds, kind) })
+	}
+	if len(rows) != 4 || len(unnamed) > 0 {
+		t.Errorf("values %v; kinds without a value: %q", rows, unnamed)
+	}
+}
