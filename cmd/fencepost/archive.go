@@ -36,8 +36,8 @@ its id, request_id, nonce, outcome, receipt and hashes, and the request_id still
 transactions that owners still compare with the chain, and events that a sink has not delivered.
 
 Nodes may run. The command works in small steps with pauses. It may be stopped at any time: run it
-again with the same folder to continue. Resume tokens of watchers from before the removed events
-are rejected (RESUME_TOKEN_EXPIRED).`,
+again with the same folder to continue. Each ledger needs a folder of its own. Resume tokens of
+watchers from before the removed events are rejected (RESUME_TOKEN_EXPIRED).`,
 		Example: "  fencepost archive --config fencepost.yaml --out /var/lib/fencepost/archive\n" +
 			"  fencepost archive --config fencepost.yaml --out . --before 2026-01-01T00:00:00Z",
 	}

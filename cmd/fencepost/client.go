@@ -144,6 +144,7 @@ type client struct {
 	subs    pb.SubmitterServiceClient
 	sinks   pb.SinkServiceClient
 	pools   pb.PoolServiceClient
+	nonces  pb.NonceServiceClient
 	status  pb.StatusServiceClient
 }
 
@@ -195,6 +196,7 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 		pb.NewSubmitterServiceClient(conn),
 		pb.NewSinkServiceClient(conn),
 		pb.NewPoolServiceClient(conn),
+		pb.NewNonceServiceClient(conn),
 		pb.NewStatusServiceClient(conn),
 	}, nil
 }
@@ -239,8 +241,8 @@ func notAnAddress(server string) error {
 	}
 }
 
-// idsAreIDs rejects a malformed TX_ID, and a malformed HASH where that is an alternative. It adds a
-// missing 0x to hashes.
+// idsAreIDs rejects a malformed TX_ID or RESERVATION_ID, and a malformed HASH where that is an
+// alternative. It adds a missing 0x to hashes.
 func idsAreIDs(c *cobra.Command, args []string) error {
 	names := argumentNames(c)
 	for i, arg := range args {
@@ -248,6 +250,12 @@ func idsAreIDs(c *cobra.Command, args []string) error {
 			continue
 		}
 		name, other, _ := strings.Cut(names[min(i, len(names)-1)], "|")
+		if name == "RESERVATION_ID" && other == "" {
+			if _, err := txn.ParseTxID(arg); err != nil {
+				return misused(c, "RESERVATION_ID %q is not a reservation id; "+
+					"\"fencepost nonce list\" lists them", arg)
+			}
+		}
 		if name != "TX_ID" {
 			continue
 		}

@@ -173,6 +173,7 @@ var hints = map[string]string{
 	"SUBMITTER_EXISTS":       `see "fencepost submitter list"`,
 	"SUBMITTER_PAUSED":       `resume with "fencepost submitter resume NAME"`,
 	"TX_NOT_FOUND":           `see "fencepost tx list"`,
+	"NONCE_NOT_FOUND":        `see "fencepost nonce list NAME"`,
 	"IDEMPOTENCY_KEY_REUSED": `see "fencepost tx get --submitter NAME --request-id KEY"`,
 	"QUEUE_FULL":             `see "fencepost tx list --state QUEUED"`,
 	"NOT_YET_APPLIED":        `see "fencepost submitter show NAME"`,
@@ -187,8 +188,13 @@ func filled(c *cobra.Command, hint string) string {
 		}
 	}
 	for i, name := range argumentNames(c) {
-		if given := c.Flags().Args(); name == "NAME" && i < len(given) {
-			known[name] = given[i]
+		given := c.Flags().Args()
+		first, other, _ := strings.Cut(name, "|") // the other one comes with a second argument
+		if other == "SUBMITTER" && len(given) > 1 {
+			first = other
+		}
+		if i < len(given) && (first == "NAME" || first == "SUBMITTER") {
+			known["NAME"] = given[i]
 		}
 	}
 	for placeholder, value := range known {

@@ -263,6 +263,10 @@ func TestHints_FillInArguments(t *testing.T) {
 			`see "fencepost submitter show NAME"`,
 		},
 		{
+			"nonce show hot 7", "NONCE_NOT_FOUND",
+			`see "fencepost nonce list hot"`,
+		},
+		{
 			"tx list", "UNAUTHENTICATED",
 			"authenticate with --token-file FILE (or FENCEPOST_TOKEN_FILE) or --tls-cert and " +
 				"--tls-key",

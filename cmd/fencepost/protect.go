@@ -39,9 +39,9 @@ func (d *decisionFlags) check(c *cobra.Command) error {
 	visible := func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }
 	switch {
 	case d.reason == "":
-		return misused(c, "--reason is missing; give a reason for the submitter log")
+		return misused(c, "--reason is missing; give a reason, which is recorded")
 	case !strings.ContainsFunc(d.reason, visible):
-		return misused(c, "--reason is blank; give a reason for the submitter log")
+		return misused(c, "--reason is blank; give a reason, which is recorded")
 	}
 	return nil
 }

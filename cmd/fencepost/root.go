@@ -42,7 +42,7 @@ func (p *program) audiences() []audience {
 				p.serveCommand(),
 			},
 		},
-		{"send", "Send:", []*cobra.Command{p.txCommand()}},
+		{"send", "Send:", []*cobra.Command{p.txCommand(), p.nonceCommand()}},
 		{
 			"operate",
 			"Operate:",

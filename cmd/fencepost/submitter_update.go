@@ -25,9 +25,10 @@ type modeFlags struct {
 
 func (o *modeFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&o.mode, "mode", "",
-		"nonces in flight: strict (one) or pipelined (up to --max-in-flight)")
+		"strict (one nonce in flight), pipelined (up to --max-in-flight), or external (your "+
+			"programs sign: see \"fencepost nonce\")")
 	c.Flags().Int32Var(&o.limit, "max-in-flight", 0,
-		"limit of mode pipelined, 1 to 1024 (default 16)")
+		"limit of mode pipelined or external, 1 to 1024 (default 16, external 64)")
 }
 
 // wire returns the mode; UNSPECIFIED if it was not given.
@@ -37,7 +38,7 @@ func (o *modeFlags) wire(c *cobra.Command) (pb.SubmitterMode, error) {
 	}
 	mode, ok := pb.SubmitterMode_value["SUBMITTER_MODE_"+strings.ToUpper(o.mode)]
 	if !ok || mode == 0 {
-		return 0, misused(c, "--mode %q: must be strict or pipelined", o.mode)
+		return 0, misused(c, "--mode %q: must be strict, pipelined or external", o.mode)
 	}
 	return pb.SubmitterMode(mode), nil
 }
