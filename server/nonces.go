@@ -63,18 +63,17 @@ func (s *nonceService) AllocateNonce(ctx context.Context,
 	if err != nil {
 		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
-	info, _, err := s.store.NonceOf(ctx, asked.Reservation)
+	info, held, err := s.store.NonceOf(ctx, asked.Reservation)
 	if err != nil {
 		return nil, status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), err)
 	}
 	// two processes with one reservation would both sign for its nonce
 	other := info.Holder != "" && r.GetHolder() != "" && info.Holder != r.GetHolder()
-	if info.Reservation == asked.Reservation &&
-		(other || info.Caller != auth.RightsOf(ctx).Caller()) {
+	if other || info.Caller != auth.RightsOf(ctx).Caller() {
 		return nil, status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), store.ErrKeyReused)
 	}
 	// a released nonce is the next one's who asks
-	if info.Reservation != asked.Reservation || info.State == txn.NonceRecyclable {
+	if !held || info.State == txn.NonceRecyclable {
 		return nil, status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), status.NonceState(
 			"its reservation %s has ended; use a new request_id", asked.Reservation))
 	}
@@ -196,7 +195,7 @@ func (s *nonceService) submitter(ctx context.Context, name string) (txn.Submitte
 }
 
 // reservation finds a reservation, and the nonce that it holds or held last. held is false if
-// another reservation holds that nonce by now.
+// another reservation holds that nonce by now; the nonce is then as this one left it.
 func (s *nonceService) reservation(ctx context.Context,
 	text string) (id txn.ReservationID, info store.NonceInfo, held bool, err error) {
 	if !s.options.Enabled {
@@ -204,23 +203,26 @@ func (s *nonceService) reservation(ctx context.Context,
 	}
 	about := func(err error) error { return status.About("reservation "+text, err) }
 	if id, err = txn.ParseTxID(text); err != nil {
-		return id, info, false, about(store.ErrNonceNotFound)
+		return id, info, false, about(status.ReservationNotFound())
 	}
 	if err = s.resolver.authz.MaySee(ctx, id); err != nil {
 		return id, info, false, err
 	}
 	info, held, err = s.store.NonceOf(ctx, id)
+	if errors.Is(err, store.ErrNonceNotFound) {
+		err = status.ReservationNotFound()
+	}
 	return id, info, held, about(err)
 }
 
 // change asks the owner for a change under a reservation. Only the caller that holds it may ask.
 func (s *nonceService) change(ctx context.Context, text string,
 	ask store.NonceAsk) (*pb.Nonce, error) {
-	id, info, held, err := s.reservation(ctx, text)
+	id, info, _, err := s.reservation(ctx, text)
 	if err != nil {
 		return nil, err
 	}
-	if caller := auth.RightsOf(ctx).Caller(); held && caller != info.Caller {
+	if caller := auth.RightsOf(ctx).Caller(); caller != info.Caller {
 		return nil, status.About("reservation "+text, status.PermissionDenied(
 			"belongs to caller %q; use that caller, or ResolveNonce as an operator", info.Caller))
 	}

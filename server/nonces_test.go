@@ -95,7 +95,7 @@ func TestNonces_AllocateReportRelease(t *testing.T) {
 	wantStatus(t, err, codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED")
 	second := allocate("k1")
 	released, err := nonces.ReleaseNonce(h.ctx, &pb.ReleaseNonceRequest{
-		ReservationId: second.GetReservationId(), NeverSigned: true})
+		ReservationId: second.GetReservationId(), NeverSigned: true, Reason: "not needed"})
 	h.must(err)
 	if got := released.GetNonce(); got.GetState() != pb.NonceState_NONCE_STATE_RECYCLABLE ||
 		got.GetReason() != txn.NonceNeverSigned {
@@ -119,10 +119,32 @@ func TestNonces_AllocateReportRelease(t *testing.T) {
 		wantStatus(t, err, codes.FailedPrecondition, "NONCE_STATE")
 	}
 	ended()
-	if third := allocate("k2"); third.GetNonce() != 1 {
+	third := allocate("k2")
+	if third.GetNonce() != 1 {
 		t.Fatalf("the released nonce is not reserved again: %v", third)
 	}
 	ended()
+	// it shows its own end, and not the reservation that has the nonce now
+	shown, err := nonces.GetNonce(h.ctx, &pb.GetNonceRequest{
+		ReservationId: second.GetReservationId()})
+	h.must(err)
+	if got := shown.GetNonce(); got.GetReservationId() != second.GetReservationId() ||
+		got.GetNonce() != 1 || got.GetState() != pb.NonceState_NONCE_STATE_RECYCLABLE ||
+		got.GetReason() != txn.NonceNeverSigned || got.GetMessage() != "not needed" ||
+		got.GetHolder() != "test" || got.GetStateTime() == nil || got.GetExpireTime() != nil {
+		t.Fatalf("the ended reservation shows %v", got)
+	}
+	again, err := nonces.ReleaseNonce(h.ctx, &pb.ReleaseNonceRequest{
+		ReservationId: second.GetReservationId(), NeverSigned: true})
+	h.must(err)
+	if again.GetNonce().GetReservationId() != second.GetReservationId() {
+		t.Fatalf("released again: %v", again)
+	}
+	if got, err := nonces.GetNonce(h.ctx, &pb.GetNonceRequest{Submitter: "alice",
+		Nonce: 1}); err != nil ||
+		got.GetNonce().GetReservationId() != third.GetReservationId() {
+		t.Fatalf("%v, %v", got, err)
+	}
 	page, err := nonces.ListNonces(h.ctx, &pb.ListNoncesRequest{Submitter: "alice", PageSize: 1})
 	h.must(err)
 	next, err := nonces.ListNonces(h.ctx, &pb.ListNoncesRequest{Submitter: "alice", PageSize: 1,
@@ -190,6 +212,13 @@ func TestNonces_OtherCaller_Denied(t *testing.T) {
 	wantStatus(t, err, codes.PermissionDenied, "PERMISSION_DENIED")
 	_, err = nonces.ReleaseNonce(withToken(h.ctx, "one-token"), release)
 	h.must(err)
+	// also once another reservation has the nonce
+	_, err = nonces.AllocateNonce(withToken(h.ctx, "two-token"),
+		&pb.AllocateNonceRequest{Submitter: "alice", RequestId: "k2"})
+	h.must(err)
+	_, err = nonces.RecordNonceHash(withToken(h.ctx, "two-token"), &pb.RecordNonceHashRequest{
+		ReservationId: release.GetReservationId(), TxHash: txn.Hash{7}.Hex()})
+	wantStatus(t, err, codes.PermissionDenied, "PERMISSION_DENIED")
 }
 
 func TestNonces_NeedsOperator_ListedAndCounted(t *testing.T) {

@@ -96,7 +96,7 @@ type NonceStore interface {
 	AskNonce(ctx context.Context, ask store.NonceAsk) (store.NonceAsked, error)
 	AwaitNonce(ctx context.Context, asked store.NonceAsked) (store.NonceOutcome, error)
 	Nonce(ctx context.Context, submitter txn.SubmitterID, nonce txn.Nonce) (store.NonceInfo, error)
-	// NonceOf returns the nonce that a reservation holds, or held last.
+	// NonceOf returns the nonce that a reservation holds, or held last, as it left it.
 	NonceOf(ctx context.Context, id txn.ReservationID) (info store.NonceInfo, held bool, err error)
 	ListNonces(ctx context.Context, f store.NonceFilter) ([]store.NonceInfo, error)
 	// QueueReserved queues the transaction of a reserved nonce, or returns the one that it has.

@@ -292,28 +292,52 @@ func (s *Store) Nonce(ctx context.Context, submitter txn.SubmitterID,
 	return infos[0], nil
 }
 
-// NonceOf returns the nonce that a reservation holds, or held last. ErrNonceNotFound: it never held
-// one. held is false if another reservation holds its nonce by now.
+// NonceOf returns the nonce that a reservation holds, or held last. held is false if another
+// reservation holds the nonce by now: then it is as this one left it, RECYCLABLE. ErrNonceNotFound:
+// it never held one.
 func (s *Store) NonceOf(ctx context.Context, id txn.ReservationID) (info NonceInfo, held bool,
 	err error) {
 	verb := fmt.Sprintf("read reservation %s", id)
-	nonce, err := s.read().NonceByReservation(ctx, db.NonceByReservationParams{
-		SubmitterID: int32(id.Submitter()), ReservationID: uuid.UUID(id)})
-	if err == nil {
-		info, err = s.Nonce(ctx, id.Submitter(), txn.Nonce(nonce))
-		return info, info.Reservation == id, err
+	for range 2 { // it may be given its nonce between the two reads
+		nonce, err := s.read().NonceByReservation(ctx, db.NonceByReservationParams{
+			SubmitterID: int32(id.Submitter()), ReservationID: uuid.UUID(id)})
+		if err == nil {
+			info, err = s.Nonce(ctx, id.Submitter(), txn.Nonce(nonce))
+			if err != nil || info.Reservation == id {
+				return info, err == nil, err
+			}
+		} else if !errors.Is(err, pgx.ErrNoRows) {
+			return info, false, s.failed(ctx, verb, err)
+		}
+		r, err := s.read().EndedReservation(ctx, db.EndedReservationParams{
+			SubmitterID: int32(id.Submitter()), ReservationID: uuid.UUID(id)})
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return info, false, fmt.Errorf("store: %s: %w", verb, ErrNonceNotFound)
+		case err != nil:
+			return info, false, s.failed(ctx, verb, err)
+		}
+		if info = endedNonce(id, r); r.EndKind != "" {
+			break
+		}
 	}
-	if !errors.Is(err, pgx.ErrNoRows) {
-		return info, false, s.failed(ctx, verb, err)
+	return info, false, nil
+}
+
+// endedNonce returns a nonce as the reservation left it.
+func endedNonce(id txn.ReservationID, r db.EndedReservationRow) NonceInfo {
+	info := NonceInfo{
+		ExternalNonce: txn.ExternalNonce{
+			Nonce: txn.Nonce(r.Nonce), State: txn.NonceRecyclable, Reservation: id,
+			Holder: r.Holder, Caller: r.Caller, Reason: txn.NonceNeverSigned, Message: r.EndReason,
+		},
+		ReservedAt: r.ReservedAt, StateAt: r.EndedAt,
 	}
-	r, err := s.read().Reservation(ctx, db.ReservationParams{
-		SubmitterID: int32(id.Submitter()), ReservationID: uuid.UUID(id)})
-	switch {
-	case errors.Is(err, pgx.ErrNoRows) || err == nil && r.Nonce < 0:
-		return info, false, fmt.Errorf("store: %s: %w", verb, ErrNonceNotFound)
-	case err != nil:
-		return info, false, s.failed(ctx, verb, err)
+	if r.EndKind == string(txn.RequestResolve) {
+		info.Reason, info.Message = txn.NonceByOperator, r.EndOperator+": "+r.EndReason
 	}
-	info, err = s.Nonce(ctx, id.Submitter(), txn.Nonce(r.Nonce))
-	return info, false, err
+	for _, h := range r.Hashes {
+		info.Hashes = append(info.Hashes, toHash(h))
+	}
+	return info
 }

@@ -54,6 +54,7 @@ type PoolMember struct {
 	ChangedAt time.Time // of the status
 	Paused    bool
 	Protected bool
+	External  bool // its mode: clients sign its transactions
 	Unfunded  bool
 	Queued    int64 // counted up to CountedQueue
 	InFlight  int64
@@ -61,7 +62,7 @@ type PoolMember struct {
 
 // Accepts reports whether it may get new transactions.
 func (m PoolMember) Accepts() bool {
-	return m.Status == MemberActive && !m.Paused && !m.Protected
+	return m.Status == MemberActive && !m.Paused && !m.Protected && !m.External
 }
 
 // maxMembers bounds the members that are read at once, of all pools together.
@@ -83,7 +84,8 @@ func (s *Store) CreatePool(ctx context.Context, name string,
 
 // SetPoolMember adds a member to a pool, or changes its status. It records a command of the
 // submitter with the reason, operator and caller. Repeating it changes nothing. Errors:
-// ErrPoolChain, and ErrPoolMember for one that was never added and is not to be.
+// ErrPoolChain, ErrPoolMode for one to be added in mode EXTERNAL, and ErrPoolMember for one that
+// was never added and is not to be.
 func (s *Store) SetPoolMember(ctx context.Context, pool PoolRef, submitter txn.SubmitterID,
 	status MemberStatus, ask Ask) error {
 	verb := fmt.Sprintf("set the status of submitter %d in pool %q", submitter, pool.Name)
@@ -96,6 +98,8 @@ func (s *Store) SetPoolMember(ctx context.Context, pool PoolRef, submitter txn.S
 		return s.failed(ctx, verb, err)
 	case row.OnChain == 0:
 		return fmt.Errorf("store: %s: %w", verb, ErrPoolChain)
+	case status == MemberActive && row.External > 0:
+		return fmt.Errorf("store: %s: %w", verb, ErrPoolMode)
 	case row.Changed > 0:
 		s.pools.expire(pool.ID)
 		return nil
@@ -191,7 +195,8 @@ func (s *Store) poolMembers(ctx context.Context, ids []int32,
 		of[PoolID(r.PoolID)] = append(of[PoolID(r.PoolID)], PoolMember{
 			Submitter: txn.SubmitterID(r.SubmitterID), Name: r.Name,
 			Status: MemberStatus(r.Status), ChangedAt: r.ChangedAt, Paused: r.Paused,
-			Protected: r.Protected, Unfunded: r.Unfunded, Queued: r.Queued, InFlight: r.InFlight,
+			Protected: r.Protected, External: r.External, Unfunded: r.Unfunded, Queued: r.Queued,
+			InFlight: r.InFlight,
 		})
 	}
 	return of, nil

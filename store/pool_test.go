@@ -144,6 +144,27 @@ func TestCreateTx_Pool_MemberChanges(t *testing.T) {
 	}
 }
 
+// TestCreateTx_PoolMemberExternal_NotChosen: clients sign for it since it became a member.
+func TestCreateTx_PoolMemberExternal_NotChosen(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	p, ids := k.pool(s, "pay", 1)
+	external := txn.External
+	k.must(s.SetPolicies(k.ctx, ids[0], PolicyChange{Mode: &external}))
+	if _, _, err := s.CreateTx(k.ctx, pooled(p, "r1")); !errors.Is(err, ErrPoolStopped) {
+		t.Errorf("created: %v", err)
+	}
+	if id, err := s.PoolAccount(k.ctx, p, ""); !errors.Is(err, ErrPoolStopped) {
+		t.Errorf("would be created by %d: %v", id, err)
+	}
+	// a node whose view is old is refused by the statement, and reads the members again
+	k.must(s.SetPoolMember(k.ctx, p, k.submitter(s, "bob"), MemberActive, Ask{}))
+	if info, _, err := s.CreateTx(k.ctx, pooled(p, "r1")); err != nil || info.Submitter == ids[0] {
+		t.Errorf("created by %d: %v", info.Submitter, err)
+	}
+}
+
 func TestCreateTx_PoolWithoutMember_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -245,6 +266,12 @@ func TestSetPoolMember_Refused(t *testing.T) {
 	err = s.SetPoolMember(k.ctx, other.PoolRef, alice, MemberActive, Ask{})
 	if !errors.Is(err, ErrPoolChain) {
 		t.Errorf("account of another chain: %v", err)
+	}
+	external := txn.External
+	k.must(s.SetPolicies(k.ctx, alice, PolicyChange{Mode: &external}))
+	err = s.SetPoolMember(k.ctx, p, alice, MemberActive, Ask{})
+	if !errors.Is(err, ErrPoolMode) {
+		t.Errorf("account whose clients sign: %v", err)
 	}
 	if _, _, err = s.CreatePool(k.ctx, "pay", 2); !errors.Is(err, ErrPoolExists) {
 		t.Errorf("pool on another chain: %v", err)

@@ -91,9 +91,10 @@ var (
 	ErrPoolNotFound      = errors.New("pool not found")
 	ErrPoolExists        = errors.New("the pool exists on another chain")
 	ErrPoolChain         = errors.New("the submitter and the pool are on different chains")
+	ErrPoolMode          = errors.New("clients sign for the submitter")
 	ErrPoolMember        = errors.New("no member of the pool")
 	ErrPoolEmpty         = errors.New("the pool has no active member")
-	ErrPoolStopped       = errors.New("all members of the pool are paused or protected")
+	ErrPoolStopped       = errors.New("no member of the pool accepts transactions")
 	ErrBusy              = errors.New("too many pending database operations")
 	ErrUnavailable       = errors.New("database unavailable")
 	ErrAccessDenied      = errors.New(

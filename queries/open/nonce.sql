@@ -103,13 +103,6 @@ SELECT sqlc.embed(x),
 SELECT x.nonce FROM external_nonce x
  WHERE x.submitter_id = @submitter_id AND x.reservation_id = @reservation_id;
 
--- Reservation returns the request that made a reservation.
--- name: Reservation :one
-SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.caller, coalesce(q.result, '')::TEXT AS result
-  FROM nonce_request q
- WHERE q.submitter_id = @submitter_id AND q.reservation_id = @reservation_id
-   AND q.kind = 'ALLOCATE';
-
 -- InsertReserved queues the transaction of a reserved nonce: signed by the client, with its bytes,
 -- or a cancel transaction that fills the nonce. It inserts nothing unless the reservation holds the
 -- nonce and the nonce is not RESERVED or RECYCLABLE, nor of a client without its recorded hash.
@@ -161,7 +154,7 @@ ON CONFLICT DO NOTHING;
 
 -- PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first. It knows
 -- only the first @head transactions of the queue, as the owner does. Bytes of included ones wait
--- for a reorg.
+-- for a reorg. Erased ones are left out: their transaction was final, and has left the chain since.
 -- name: PendingSigned :many
 SELECT s.tx_id, s.tx_hash, s.nonce, s.kind, s.raw_tx, s.gas_limit, s.fee_cap, s.tip, s.legacy
   FROM managed_tx t
@@ -174,6 +167,7 @@ SELECT s.tx_id, s.tx_hash, s.nonce, s.kind, s.raw_tx, s.gas_limit, s.fee_cap, s.
                           AND q.terminal_at IS NULL
                         ORDER BY q.queue_seq
                         LIMIT @head::INT))
+   AND s.raw_tx IS NOT NULL
    AND NOT EXISTS (SELECT FROM tx_attempt a
                     WHERE a.submitter_id = s.submitter_id AND a.tx_hash = s.tx_hash)
  ORDER BY s.nonce, s.created_at

@@ -11,17 +11,19 @@ SELECT p.pool_id, p.name, p.chain_id, p.created_at FROM pool p
  LIMIT @max_rows::INT;
 
 -- SetPoolMember adds a member or changes its status, and records the command. It does nothing if
--- the submitter is on another chain, or was never a member and is not to be added.
+-- the submitter is on another chain, or was never a member and is not to be added; to be added, it
+-- must not be in mode EXTERNAL, whose transactions clients sign.
 -- name: SetPoolMember :one
 WITH wanted AS MATERIALIZED (
-    SELECT p.pool_id, p.name, s.submitter_id FROM pool p JOIN submitter s ON s.chain_id = p.chain_id
+    SELECT p.pool_id, p.name, s.submitter_id, s.mode
+      FROM pool p JOIN submitter s ON s.chain_id = p.chain_id
      WHERE p.pool_id = @pool_id AND s.submitter_id = @submitter_id
 ), changed AS (
     INSERT INTO pool_member (pool_id, submitter_id, status)
     SELECT w.pool_id, w.submitter_id, @status::TEXT FROM wanted w
-     WHERE @status::TEXT = 'ACTIVE'
-        OR EXISTS (SELECT FROM pool_member m
-                    WHERE m.pool_id = @pool_id AND m.submitter_id = @submitter_id)
+     WHERE CASE WHEN @status::TEXT = 'ACTIVE' THEN w.mode <> 'EXTERNAL'
+                ELSE EXISTS (SELECT FROM pool_member m
+                              WHERE m.pool_id = @pool_id AND m.submitter_id = @submitter_id) END
     ON CONFLICT (pool_id, submitter_id) DO UPDATE
        SET status = EXCLUDED.status, changed_at = clock_timestamp()
      WHERE pool_member.status <> EXCLUDED.status
@@ -35,6 +37,7 @@ WITH wanted AS MATERIALIZED (
       FROM changed c JOIN wanted w ON w.submitter_id = c.submitter_id
 )
 SELECT (SELECT count(*) FROM wanted)::BIGINT AS on_chain,
+       (SELECT count(*) FROM wanted w WHERE w.mode = 'EXTERNAL')::BIGINT AS external,
        (SELECT count(*) FROM changed)::BIGINT AS changed;
 
 -- PoolMembers lists the members of pools with all that matters to a choice: whether they accept
@@ -42,6 +45,7 @@ SELECT (SELECT count(*) FROM wanted)::BIGINT AS on_chain,
 -- name: PoolMembers :many
 SELECT m.pool_id, m.submitter_id, s.name, m.status, m.changed_at,
        (s.status = 'PAUSED')::BOOLEAN AS paused,
+       (s.mode = 'EXTERNAL')::BOOLEAN AS external,
        (n.protect_reason IS NOT NULL)::BOOLEAN AS protected,
        (EXISTS (SELECT FROM (SELECT t.sub_state FROM managed_tx t
                               WHERE t.submitter_id = m.submitter_id AND t.nonce IS NULL

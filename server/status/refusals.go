@@ -111,6 +111,14 @@ func AboutNonce(submitter string, nonce uint64, err error) error {
 	return About(fmt.Sprintf("nonce %d of submitter %q", nonce, submitter), err)
 }
 
+// ReservationNotFound reports a reservation that the ledger does not have. A restore may have lost
+// it while its client still holds the nonce.
+func ReservationNotFound() error {
+	return refuse(codes.NotFound, pb.ErrorReason_ERROR_REASON_NONCE_NOT_FOUND,
+		"not found; correct its id. If the ledger was restored, sign nothing for it, and "+
+			"report your transactions to an operator (docs/external.md)", nil)
+}
+
 // NonceAPIDisabled rejects a call of a service that is off.
 func NonceAPIDisabled() error {
 	return About("node", refuse(codes.FailedPrecondition,

@@ -48,10 +48,12 @@ var mappings = []mapping{
 	{store.ErrPoolEmpty, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_POOL_EMPTY,
 		"has no active member, nothing was queued; add an account to it, then retry", 0},
 	{store.ErrPoolStopped, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_POOL_STOPPED,
-		"all its members are paused or protected, nothing was queued; " +
+		"all its members are paused, protected or in mode external, nothing was queued; " +
 			"resume one or exit its protection, or add an account, then retry", 0},
 	{store.ErrPoolChain, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED,
 		"the account is on another chain; add accounts of the pool's chain only", 0},
+	{store.ErrPoolMode, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_MODE,
+		"in mode EXTERNAL, where clients sign; add an account in mode strict or pipelined", 0},
 	{store.ErrPoolMember, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED,
 		"the account is not a member; see \"fencepost pool show\"", 0},
 	{store.ErrSinkNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_SINK_NOT_FOUND,
@@ -59,7 +61,7 @@ var mappings = []mapping{
 	{store.ErrNotParked, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED,
 		"waits for no retry; list the undelivered events again", 0},
 	{store.ErrNonceNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_NONCE_NOT_FOUND,
-		"not found; use the reservation_id that AllocateNonce returned", 0},
+		"not found: it was never reserved; ListNonces lists the nonces of the submitter", 0},
 	{store.ErrMode, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_MODE,
 		"in mode EXTERNAL, where clients sign; reserve a nonce with AllocateNonce and send with " +
 			"SubmitSigned", 0},

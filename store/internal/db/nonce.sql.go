@@ -568,6 +568,7 @@ SELECT s.tx_id, s.tx_hash, s.nonce, s.kind, s.raw_tx, s.gas_limit, s.fee_cap, s.
                           AND q.terminal_at IS NULL
                         ORDER BY q.queue_seq
                         LIMIT $2::INT))
+   AND s.raw_tx IS NOT NULL
    AND NOT EXISTS (SELECT FROM tx_attempt a
                     WHERE a.submitter_id = s.submitter_id AND a.tx_hash = s.tx_hash)
  ORDER BY s.nonce, s.created_at
@@ -594,7 +595,7 @@ type PendingSignedRow struct {
 
 // PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first. It knows
 // only the first @head transactions of the queue, as the owner does. Bytes of included ones wait
-// for a reorg.
+// for a reorg. Erased ones are left out: their transaction was final, and has left the chain since.
 func (q *Queries) PendingSigned(ctx context.Context, arg PendingSignedParams) ([]PendingSignedRow, error) {
 	rows, err := q.db.Query(ctx, pendingSigned, arg.SubmitterID, arg.Head, arg.MaxRows)
 	if err != nil {
@@ -623,30 +624,4 @@ func (q *Queries) PendingSigned(ctx context.Context, arg PendingSignedParams) ([
 		return nil, err
 	}
 	return items, nil
-}
-
-const reservation = `-- name: Reservation :one
-SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.caller, coalesce(q.result, '')::TEXT AS result
-  FROM nonce_request q
- WHERE q.submitter_id = $1 AND q.reservation_id = $2
-   AND q.kind = 'ALLOCATE'
-`
-
-type ReservationParams struct {
-	SubmitterID   int32
-	ReservationID uuid.UUID
-}
-
-type ReservationRow struct {
-	Nonce  int64
-	Caller string
-	Result string
-}
-
-// Reservation returns the request that made a reservation.
-func (q *Queries) Reservation(ctx context.Context, arg ReservationParams) (ReservationRow, error) {
-	row := q.db.QueryRow(ctx, reservation, arg.SubmitterID, arg.ReservationID)
-	var i ReservationRow
-	err := row.Scan(&i.Nonce, &i.Caller, &i.Result)
-	return i, err
 }

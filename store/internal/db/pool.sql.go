@@ -51,6 +51,7 @@ func (q *Queries) IsPoolMember(ctx context.Context, arg IsPoolMemberParams) (boo
 const poolMembers = `-- name: PoolMembers :many
 SELECT m.pool_id, m.submitter_id, s.name, m.status, m.changed_at,
        (s.status = 'PAUSED')::BOOLEAN AS paused,
+       (s.mode = 'EXTERNAL')::BOOLEAN AS external,
        (n.protect_reason IS NOT NULL)::BOOLEAN AS protected,
        (EXISTS (SELECT FROM (SELECT t.sub_state FROM managed_tx t
                               WHERE t.submitter_id = m.submitter_id AND t.nonce IS NULL
@@ -90,6 +91,7 @@ type PoolMembersRow struct {
 	Status      string
 	ChangedAt   time.Time
 	Paused      bool
+	External    bool
 	Protected   bool
 	Unfunded    bool
 	Queued      int64
@@ -114,6 +116,7 @@ func (q *Queries) PoolMembers(ctx context.Context, arg PoolMembersParams) ([]Poo
 			&i.Status,
 			&i.ChangedAt,
 			&i.Paused,
+			&i.External,
 			&i.Protected,
 			&i.Unfunded,
 			&i.Queued,
@@ -194,14 +197,15 @@ func (q *Queries) Pools(ctx context.Context, arg PoolsParams) ([]Pool, error) {
 
 const setPoolMember = `-- name: SetPoolMember :one
 WITH wanted AS MATERIALIZED (
-    SELECT p.pool_id, p.name, s.submitter_id FROM pool p JOIN submitter s ON s.chain_id = p.chain_id
+    SELECT p.pool_id, p.name, s.submitter_id, s.mode
+      FROM pool p JOIN submitter s ON s.chain_id = p.chain_id
      WHERE p.pool_id = $1 AND s.submitter_id = $2
 ), changed AS (
     INSERT INTO pool_member (pool_id, submitter_id, status)
     SELECT w.pool_id, w.submitter_id, $3::TEXT FROM wanted w
-     WHERE $3::TEXT = 'ACTIVE'
-        OR EXISTS (SELECT FROM pool_member m
-                    WHERE m.pool_id = $1 AND m.submitter_id = $2)
+     WHERE CASE WHEN $3::TEXT = 'ACTIVE' THEN w.mode <> 'EXTERNAL'
+                ELSE EXISTS (SELECT FROM pool_member m
+                              WHERE m.pool_id = $1 AND m.submitter_id = $2) END
     ON CONFLICT (pool_id, submitter_id) DO UPDATE
        SET status = EXCLUDED.status, changed_at = clock_timestamp()
      WHERE pool_member.status <> EXCLUDED.status
@@ -215,6 +219,7 @@ WITH wanted AS MATERIALIZED (
       FROM changed c JOIN wanted w ON w.submitter_id = c.submitter_id
 )
 SELECT (SELECT count(*) FROM wanted)::BIGINT AS on_chain,
+       (SELECT count(*) FROM wanted w WHERE w.mode = 'EXTERNAL')::BIGINT AS external,
        (SELECT count(*) FROM changed)::BIGINT AS changed
 `
 
@@ -228,12 +233,14 @@ type SetPoolMemberParams struct {
 }
 
 type SetPoolMemberRow struct {
-	OnChain int64
-	Changed int64
+	OnChain  int64
+	External int64
+	Changed  int64
 }
 
 // SetPoolMember adds a member or changes its status, and records the command. It does nothing if
-// the submitter is on another chain, or was never a member and is not to be added.
+// the submitter is on another chain, or was never a member and is not to be added; to be added, it
+// must not be in mode EXTERNAL, whose transactions clients sign.
 func (q *Queries) SetPoolMember(ctx context.Context, arg SetPoolMemberParams) (SetPoolMemberRow, error) {
 	row := q.db.QueryRow(ctx, setPoolMember,
 		arg.PoolID,
@@ -244,7 +251,7 @@ func (q *Queries) SetPoolMember(ctx context.Context, arg SetPoolMemberParams) (S
 		arg.Caller,
 	)
 	var i SetPoolMemberRow
-	err := row.Scan(&i.OnChain, &i.Changed)
+	err := row.Scan(&i.OnChain, &i.External, &i.Changed)
 	return i, err
 }
 
