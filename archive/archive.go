@@ -20,7 +20,7 @@ type Ledger interface {
 	ArchiveSubmitters(ctx context.Context) ([]txn.SubmitterID, error)
 	ArchivePage(ctx context.Context, l *store.ArchiveLease, q store.ArchiveQuery) (
 		lines []store.ArchiveLine, upto txn.TxID, done bool, err error)
-	CheckSinks(ctx context.Context, xid uint64) error
+	CheckReaders(ctx context.Context, xid uint64) error
 	TrimFeed(ctx context.Context, l *store.ArchiveLease, xid uint64) error
 	RemoveArchived(ctx context.Context, l *store.ArchiveLease, txs []store.ArchiveTx,
 		whole bool) (store.Removed, error)
@@ -35,11 +35,14 @@ type Options struct {
 	Events, Transactions time.Duration
 	Before               time.Time // only transactions that were final by then; zero: all
 
-	FileTxs int           // transactions per file; 0: 100,000
-	Batch   int           // transactions per removal; 0: 100
-	Rest    float64       // pause after each statement, as a multiple of its time; 0: 1
-	Grace   time.Duration // between trimming the feed and a removal; 0: 10 s, negative: none
-	Renew   time.Duration // interval of renewals of the lease; 0: 3 s
+	FileTxs int // transactions per file; 0: 100,000
+	// FileBytes of lines, before compression, after which a file is completed; 0: 1 GiB. It bounds
+	// the time to read a file back.
+	FileBytes int64
+	Batch     int           // transactions per removal; 0: 100
+	Rest      float64       // pause after each statement, as a multiple of its time; 0: 1
+	Grace     time.Duration // between trimming the feed and a removal; 0: 10 s, negative: none
+	Renew     time.Duration // interval of renewals of the lease; 0: 3 s
 
 	Progress func(Report) // called after each statement; may be nil
 	Clock    clock.Clock  // nil: the machine's
@@ -78,6 +81,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.FileTxs <= 0 {
 		o.FileTxs = 100_000
+	}
+	if o.FileBytes <= 0 {
+		o.FileBytes = 1 << 30
 	}
 	if o.Batch <= 0 {
 		o.Batch = 100
@@ -136,6 +142,9 @@ func (r *run) run(ctx context.Context) (err error) {
 	}
 	r.renewed, r.report.HeldBy = r.Clock.Now(), r.lease.Sink
 	defer r.Ledger.ReleaseArchive(context.WithoutCancel(ctx), r.lease)
+	if err := claim(r.Dir, r.lease.Ledger); err != nil {
+		return err
+	}
 	if err := r.resume(ctx); err != nil {
 		return err
 	}
@@ -203,7 +212,7 @@ func (r *run) archive(ctx context.Context, p pass) error {
 					return err
 				}
 			}
-			if out != nil && out.plan.Transactions >= r.FileTxs {
+			if out != nil && (out.plan.Transactions >= r.FileTxs || out.bytes >= r.FileBytes) {
 				if err := finish(); err != nil {
 					return err
 				}
@@ -232,16 +241,10 @@ func (r *run) page(ctx context.Context, q store.ArchiveQuery) (lines []store.Arc
 // paced runs one statement under the lease, and rests for a multiple of its time, so that other
 // work on the ledger has the rest.
 func (r *run) paced(ctx context.Context, statement func() error) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("stopped; run it again to continue: %w", context.Cause(ctx))
+	if err := r.hold(ctx); err != nil {
+		return err
 	}
 	began := r.Clock.Now()
-	if began.Sub(r.renewed) >= r.Renew {
-		if err := r.Ledger.RenewArchive(ctx, r.lease); err != nil {
-			return err
-		}
-		r.renewed = began
-	}
 	if err := statement(); err != nil {
 		return err
 	}
@@ -250,9 +253,25 @@ func (r *run) paced(ctx context.Context, statement func() error) error {
 	return clock.Sleep(ctx, r.Clock, time.Duration(float64(took)*r.Rest))
 }
 
+// hold renews the lease if that is due. It fails once the run is to stop.
+func (r *run) hold(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("stopped; run it again to continue: %w", context.Cause(ctx))
+	}
+	now := r.Clock.Now()
+	if now.Sub(r.renewed) < r.Renew {
+		return nil
+	}
+	if err := r.Ledger.RenewArchive(ctx, r.lease); err != nil {
+		return err
+	}
+	r.renewed = now
+	return nil
+}
+
 // finish completes a file, and removes its rows from the ledger.
 func (r *run) finish(ctx context.Context, out *writer) error {
-	if err := out.complete(r.Gate); err != nil {
+	if err := out.complete(r.Gate, func() error { return r.hold(ctx) }); err != nil {
 		return err
 	}
 	r.report.Files++
@@ -268,7 +287,7 @@ func (r *run) resume(ctx context.Context) error {
 		return err
 	}
 	for _, left := range plans {
-		if err := verify(left.name, left.plan); err != nil {
+		if err := verify(left.name, left.plan, func() error { return r.hold(ctx) }); err != nil {
 			return err
 		}
 		if err := r.remove(ctx, left.name, left.plan); err != nil {
@@ -282,7 +301,7 @@ func (r *run) resume(ctx context.Context) error {
 // remove removes the rows of a complete file from the ledger.
 func (r *run) remove(ctx context.Context, name string, p plan) error {
 	err := r.paced(ctx, func() error {
-		if err := r.Ledger.CheckSinks(ctx, p.MaxXid); err != nil {
+		if err := r.Ledger.CheckReaders(ctx, p.MaxXid); err != nil {
 			return err
 		}
 		return r.Ledger.TrimFeed(ctx, r.lease, p.MaxXid)
@@ -305,7 +324,7 @@ func (r *run) remove(ctx context.Context, name string, p plan) error {
 		}
 		err := r.paced(ctx, func() error {
 			// one may have been moved back, with a position from before the feed was trimmed
-			if err := r.Ledger.CheckSinks(ctx, p.MaxXid); err != nil {
+			if err := r.Ledger.CheckReaders(ctx, p.MaxXid); err != nil {
 				return err
 			}
 			removed, err := r.Ledger.RemoveArchived(ctx, r.lease, batch, p.Whole)

@@ -16,6 +16,7 @@ import (
 	"github.com/holiman/uint256"
 	"go.uber.org/goleak"
 
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -265,6 +266,122 @@ func TestRun_DamagedFile_NothingRemoved(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// stepClock shows a second more with each look at it.
+type stepClock struct {
+	clock.Real
+	looks *int
+}
+
+// Now returns a later time than the last one.
+func (c stepClock) Now() time.Time {
+	*c.looks++
+	return time.Unix(int64(*c.looks), 0)
+}
+
+// renewed counts the renewals since the last page.
+type renewed struct {
+	eager
+	times *int
+}
+
+func (r renewed) RenewArchive(ctx context.Context, l *store.ArchiveLease) error {
+	*r.times++
+	return r.eager.RenewArchive(ctx, l)
+}
+
+// TestRun_FileReadBack_LeaseRenewed: a file that takes longer to read than the lease lasts.
+func TestRun_FileReadBack_LeaseRenewed(t *testing.T) {
+	b := newBench(t, 30)
+	o := b.options()
+	var looks, times int
+	o.FileTxs, o.Clock = 30, stepClock{looks: &looks}
+	o.Rest = 1e-12 // of the seconds of that clock
+	o.Ledger = renewed{eager{b.store}, &times}
+	least := -1
+	o.Progress = func(Report) { times = 0 }
+	o.Gate = func(p Point) error {
+		if p == AfterPart {
+			least = times
+			return errors.New("stop")
+		}
+		return nil
+	}
+	for least < 0 { // until it has something to archive
+		_, err := Run(t.Context(), o)
+		if least < 0 {
+			b.must(err)
+		}
+	}
+	if least < 5 {
+		t.Errorf("%d renewals while 30 seconds passed", least)
+	}
+	// and again when a later run checks the file before it removes its rows
+	o.Gate = func(p Point) error {
+		if p == AfterRename {
+			return errors.New("stop")
+		}
+		return nil
+	}
+	if _, err := Run(t.Context(), o); err == nil {
+		t.Fatal("the run does not stop")
+	}
+	o.Gate = func(p Point) error {
+		if p == AfterTrim {
+			return errors.New("stop")
+		}
+		return nil
+	}
+	o.Progress, times = nil, 0
+	if _, err := Run(t.Context(), o); err == nil || times < 5 {
+		t.Errorf("%d renewals (%v)", times, err)
+	}
+}
+
+// TestRun_FileBytes_Bounded: a file is completed by its size, too.
+func TestRun_FileBytes_Bounded(t *testing.T) {
+	b := newBench(t, 6)
+	o := b.options()
+	o.FileTxs, o.FileBytes = 1000, 1
+	var files int
+	for files < 2 {
+		report, err := Run(t.Context(), o)
+		b.must(err)
+		files += report.Files
+	}
+	b.finish()
+}
+
+// TestRun_OtherLedger_Refused: two ledgers of one server must not take the leftovers of each other.
+func TestRun_OtherLedger_Refused(t *testing.T) {
+	b, other := newBench(t, 3), newBench(t, 3)
+	o := b.options()
+	o.Gate = func(p Point) error {
+		if p == AfterRename {
+			return errors.New("crash")
+		}
+		return nil
+	}
+	var err error
+	for err == nil {
+		_, err = Run(t.Context(), o)
+	}
+	shared := other.options()
+	shared.Dir = b.dir
+	if _, err := Run(t.Context(), shared); !errors.Is(err, ErrOtherLedger) {
+		t.Errorf("another ledger archives there: %v", err)
+	}
+	b.finish()
+	name := filepath.Join(b.dir, manifestName)
+	b.must(os.WriteFile(name, nil, 0o600)) // as after a crash
+	if _, err := Run(t.Context(), b.options()); err == nil {
+		t.Error("a folder of an unknown ledger is taken")
+	}
+	b.must(os.Remove(name))
+	if _, err := Run(t.Context(), b.options()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -11,6 +11,9 @@
 //
 // After a crash the next run in the same folder continues with step 4 where NAME.removing and its
 // file exist, and deletes the leftovers of steps 1 and 2. A row is removed only at the version of
-// the file. One process at a time works, under a lease of the ledger; a removal under an older
-// lease does nothing.
+// the file. One process at a time works, under a lease of the ledger, which is renewed while files
+// are read back; a removal under an older lease does nothing.
+//
+// fencepost-ledger.json names the ledger of a folder. A run for another one is refused: it would
+// take the leftovers for its own.
 package archive

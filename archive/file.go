@@ -25,6 +25,17 @@ const (
 	partEnding = ".part"
 )
 
+// ErrOtherLedger is returned for a folder with the archive of another ledger.
+var ErrOtherLedger = errors.New("the folder is the archive of another ledger")
+
+// manifestName is the file that names the ledger whose archive is in a folder.
+const manifestName = "fencepost-ledger.json"
+
+// manifest is the content of that file.
+type manifest struct {
+	Ledger string `json:"ledger"`
+}
+
 // maxLine bounds a line that is read back: a transaction with the largest call data, as hex.
 const maxLine = 64 << 20
 
@@ -38,11 +49,53 @@ type plan struct {
 
 // writer writes a file.
 type writer struct {
-	name string // of the complete file
-	plan plan
-	file *os.File
-	sum  hash.Hash
-	zip  *gzip.Writer
+	name  string // of the complete file
+	plan  plan
+	file  *os.File
+	bytes int64 // before compression
+	sum   hash.Hash
+	zip   *gzip.Writer
+}
+
+// claim makes a folder the archive of a ledger. It refuses one that is another ledger's: a run
+// completes the removals of earlier runs that it finds, and deletes their incomplete files.
+func claim(dir, ledger string) error {
+	name := filepath.Join(dir, manifestName)
+	text, err := json.Marshal(manifest{ledger})
+	if err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return claimed(dir, ledger)
+	}
+	if err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	return syncDir(dir)
+}
+
+// claimed compares the manifest of a folder with the ledger.
+func claimed(dir, ledger string) error {
+	name := filepath.Join(dir, manifestName)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("read manifest: %w", err)
+	}
+	var m manifest
+	if err := json.Unmarshal(text, &m); err != nil || m.Ledger == "" {
+		return fmt.Errorf("read manifest: %s names no ledger; if no other process writes it now, "+
+			"delete it and run the command again", name)
+	}
+	if m.Ledger != ledger {
+		return fmt.Errorf("%w: %s has ledger %s, and this one is %s; use another folder",
+			ErrOtherLedger, dir, m.Ledger, ledger)
+	}
+	return nil
 }
 
 // create begins a file. Only its owner may read it: it holds the payloads of transactions.
@@ -63,6 +116,7 @@ func (w *writer) add(line *store.ArchiveLine) error {
 		return fmt.Errorf("write file: %w", err)
 	}
 	w.plan.Transactions++
+	w.bytes += int64(len(line.Line)) + 1
 	w.plan.MaxXid = max(w.plan.MaxXid, line.Xid)
 	return nil
 }
@@ -73,14 +127,15 @@ func (w *writer) abandon() {
 	os.Remove(w.name + partEnding)
 }
 
-// complete flushes the file to disk, reads it back, and gives it its name.
-func (w *writer) complete(gate func(Point) error) error {
+// complete flushes the file to disk, reads it back, and gives it its name. It calls hold for each
+// line that it reads back.
+func (w *writer) complete(gate func(Point) error, hold func() error) error {
 	part := w.name + partEnding
 	if err := errors.Join(w.zip.Close(), w.file.Sync(), w.file.Close()); err != nil {
 		return fmt.Errorf("write file: %w", err)
 	}
 	w.plan.SHA256 = hex.EncodeToString(w.sum.Sum(nil))
-	if err := verify(part, w.plan); err != nil {
+	if err := verify(part, w.plan, hold); err != nil {
 		return err
 	}
 	if err := gate(AfterPart); err != nil {
@@ -143,10 +198,10 @@ func forget(name string) error {
 	return syncDir(filepath.Dir(name))
 }
 
-// verify reads a file back, and compares it with its plan.
-func verify(name string, p plan) error {
+// verify reads a file back, and compares it with its plan. It calls hold for each line.
+func verify(name string, p plan, hold func() error) error {
 	sum, lines := sha256.New(), 0
-	err := readVia(name, sum, func(store.ArchiveTx) error { lines++; return nil })
+	err := readVia(name, sum, func(store.ArchiveTx) error { lines++; return hold() })
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,9 @@ type ArchiveLease struct {
 
 	Before time.Time // the database's clock when it was acquired
 	System int64     // identifies the database server; 0: unknown
+	// Ledger identifies the ledger among all others: server, database and schema. It changes when
+	// the ledger is moved to another one of these.
+	Ledger string
 	// the sink that keeps the most events; empty: none keeps any
 	Sink  string
 	floor uint64 // events from this number on are kept
@@ -63,12 +66,8 @@ type ArchiveQuery struct {
 // program cannot start afterwards.
 func (s *Store) AcquireArchive(ctx context.Context) (*ArchiveLease, error) {
 	const verb = "begin an archive"
-	older, err := s.own().OlderNodes(ctx, retentionSchema)
-	if err != nil {
-		return nil, s.failed(ctx, verb, err)
-	}
-	if len(older) > 0 {
-		return nil, fmt.Errorf("store: %s: %w: %s", verb, ErrOlderNodes, strings.Join(older, ", "))
+	if err := s.noOlderNodes(ctx, verb); err != nil {
+		return nil, err
 	}
 	token, err := s.own().AcquireArchive(ctx, db.AcquireArchiveParams{
 		Holder: s.cfg.Node, Seconds: s.cfg.LeaseDuration.Seconds()})
@@ -79,11 +78,27 @@ func (s *Store) AcquireArchive(ctx context.Context) (*ArchiveLease, error) {
 		return nil, s.failed(ctx, verb, err)
 	}
 	l := &ArchiveLease{token: token}
-	if err := s.measureArchive(ctx, l); err != nil {
+	err = s.failed(ctx, verb, s.measureArchive(ctx, l))
+	if err == nil { // one may have started before older programs were kept from it
+		err = s.noOlderNodes(ctx, verb)
+	}
+	if err != nil {
 		s.ReleaseArchive(ctx, l)
-		return nil, s.failed(ctx, verb, err)
+		return nil, err
 	}
 	return l, nil
+}
+
+// noOlderNodes returns ErrOlderNodes, which names them, if there are any.
+func (s *Store) noOlderNodes(ctx context.Context, verb string) error {
+	older, err := s.own().OlderNodes(ctx, retentionSchema)
+	if err != nil {
+		return s.failed(ctx, verb, err)
+	}
+	if len(older) > 0 {
+		return fmt.Errorf("store: %s: %w: %s", verb, ErrOlderNodes, strings.Join(older, ", "))
+	}
+	return nil
 }
 
 // retentionSchema is the migration that added archived transactions.
@@ -96,6 +111,7 @@ func (s *Store) measureArchive(ctx context.Context, l *ArchiveLease) error {
 		return err
 	}
 	l.Before, l.System = start.Now, start.SystemID
+	l.Ledger = fmt.Sprintf("%s/%d/%s", l.Name(), start.DatabaseOid, start.SchemaName)
 	l.floor = uint64(start.BeginXid)
 	sinks, err := s.own().SinkPositions(ctx)
 	if err != nil {
@@ -113,10 +129,14 @@ func (s *Store) measureArchive(ctx context.Context, l *ArchiveLease) error {
 	return nil
 }
 
-// CheckSinks returns ErrSinkBehind if a sink has not passed all events up to a number: an operator
-// may have moved it back since they were written to a file.
-func (s *Store) CheckSinks(ctx context.Context, xid uint64) error {
+// CheckReaders returns ErrSinkBehind if a sink has not passed all events up to a number: an
+// operator may have moved it back since they were written to a file. It returns ErrOlderNodes if a
+// node is live that had checked the schema before older programs were kept from starting.
+func (s *Store) CheckReaders(ctx context.Context, xid uint64) error {
 	const verb = "read the positions of sinks"
+	if err := s.noOlderNodes(ctx, verb); err != nil {
+		return err
+	}
 	sinks, err := s.own().SinkPositions(ctx)
 	if err != nil {
 		return s.failed(ctx, verb, err)

@@ -157,6 +157,60 @@ func TestAttempt_OnlyErased(t *testing.T) {
 	}
 }
 
+// signed makes a transaction one that a client signed, with its bytes.
+func (k *kit) signed(tx txn.Tx, nonce int) {
+	k.t.Helper()
+	k.exec("ALTER TABLE managed_tx DISABLE TRIGGER guard") // the row has no reservation
+	k.exec("UPDATE managed_tx SET signed = TRUE, reservation_id = tx_id WHERE tx_id = $1",
+		tx.ID.String())
+	k.exec(`INSERT INTO signed_tx (submitter_id, tx_id, tx_hash, nonce, kind, raw_tx, gas_limit,
+		fee_cap, tip, legacy) VALUES ($1, $2, $3, $4, 'ORIGINAL', '\x01', 21000, 7, 1, FALSE)`,
+		tx.ID.Submitter(), tx.ID.String(), hashOf(byte(nonce+1)).Bytes(), nonce)
+}
+
+// TestSettle_SignedBytes_Erased: requirement H34, for the bytes of clients.
+func TestSettle_SignedBytes_Erased(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l := k.owned(s, "alice")
+	for i := range 2 {
+		tx := k.queue(s, id, fmt.Sprint(i))
+		k.ended(s, l, tx, txn.Nonce(i), txn.Original)
+		k.signed(tx, i)
+	}
+	open := k.queue(s, id, "open")
+	k.done(s, l, txn.Change{Take: &txn.Take{Nonce: 2}, Writes: []txn.Write{allocation(open, 2)}})
+	k.signed(open, 2)
+	left := func() [2]int {
+		return [2]int{value[int](k, "SELECT count(raw_tx) FROM signed_tx"), k.rawBytes(id)}
+	}
+	if k.settle(s, l, 2, 0); left() != [2]int{3, 3} { // they are to be kept
+		t.Errorf("left %v", left())
+	}
+	if k.settle(s, l, 1, 10); left() != [2]int{2, 2} {
+		t.Errorf("left %v", left())
+	}
+	if k.settle(s, l, 3, 10); left() != [2]int{1, 1} { // the bytes of an open one always stay
+		t.Errorf("left %v", left())
+	}
+	if n := value[int](k, "SELECT count(tx_hash) FROM signed_tx"); n != 3 {
+		t.Errorf("%d hashes", n)
+	}
+	if list, err := s.PendingSigned(k.ctx, l); err != nil || len(list) != 1 {
+		t.Errorf("to record: %v, %v", list, err)
+	}
+	k.exec("UPDATE signed_tx SET raw_tx = NULL") // as of one that left the chain after it was final
+	if list, err := s.PendingSigned(k.ctx, l); err != nil || len(list) > 0 {
+		t.Errorf("to record without bytes: %v, %v", list, err)
+	}
+	for _, set := range []string{`raw_tx = '\x02'`, "raw_tx = NULL, nonce = 7"} {
+		if _, err := k.db.Pool.Exec(k.ctx, "UPDATE signed_tx SET "+set); err == nil {
+			t.Errorf("%s is accepted", set)
+		}
+	}
+}
+
 // TestArchived_KeyNamesIt: requirement H35. The key of an archived transaction still names it, and
 // belongs to its payload.
 func TestArchived_KeyNamesIt(t *testing.T) {
@@ -356,6 +410,64 @@ func TestArchive_OlderNode_Refused(t *testing.T) {
 	k.exec("UPDATE node SET knows_schema = NULL")
 	if _, err := owner.AcquireArchive(k.ctx); !errors.Is(err, ErrOlderNodes) {
 		t.Errorf("beside an older node: %v", err)
+	}
+}
+
+// TestArchive_OlderNodeStartsMeanwhile_Refused: it had checked the schema before the archive keeps
+// older programs from starting, and is live afterwards.
+func TestArchive_OlderNodeStartsMeanwhile_Refused(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	_, err := s.Heartbeat(k.ctx, nil, true)
+	k.must(err)
+	owner, a := k.archivist()
+	k.must(owner.CheckReaders(k.ctx, 1))
+	k.exec("UPDATE node SET knows_schema = NULL")
+	if err := owner.CheckReaders(k.ctx, 1); !errors.Is(err, ErrOlderNodes) {
+		t.Errorf("one started after the archive: %v", err)
+	}
+	owner.ReleaseArchive(k.ctx, a)
+	k.exec("UPDATE node SET knows_schema = 99")
+	k.exec(`CREATE FUNCTION starts() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN UPDATE node SET knows_schema = NULL; RETURN NULL; END $$`)
+	k.exec(`CREATE TRIGGER starts AFTER UPDATE ON archive_lease FOR EACH STATEMENT
+		EXECUTE FUNCTION starts()`)
+	if _, err := owner.AcquireArchive(k.ctx); !errors.Is(err, ErrOlderNodes) {
+		t.Errorf("one started meanwhile: %v", err)
+	}
+}
+
+// TestArchive_Pool_StaysLabelled: an archived transaction is still found by its pool.
+func TestArchive_Pool_StaysLabelled(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	p, ids := k.pool(s, "pay", 1)
+	var txs []TxInfo
+	for _, labels := range []map[string]string{nil, {"of": "bob"}} {
+		i := pooled(p, fmt.Sprint("r", len(txs)))
+		i.Labels = labels
+		info, _, err := s.CreateTx(k.ctx, i)
+		k.must(err)
+		_, err = s.CancelQueued(k.ctx, info.ID)
+		k.must(err)
+		txs = append(txs, info)
+	}
+	owner, a := k.archivist()
+	removed, err := owner.RemoveArchived(k.ctx, a, txsOf(k.page(owner, a, ids[0], true)), true)
+	if k.must(err); removed.Transactions != 2 {
+		t.Fatalf("%+v", removed)
+	}
+	found, err := s.Txs(k.ctx, TxFilter{Labels: map[string]string{PoolLabel: "pay"}, Limit: 10})
+	if k.must(err); len(found) != 2 {
+		t.Errorf("%d are found by their pool", len(found))
+	}
+	for _, tx := range txs {
+		got, err := s.Tx(k.ctx, tx.ID)
+		if k.must(err); got.Pool != "pay" || len(got.Labels) > 0 || got.ArchivedAt.IsZero() {
+			t.Errorf("%+v", got)
+		}
 	}
 }
 

@@ -105,8 +105,8 @@ func TestPositionFrom_Archived_Trimmed(t *testing.T) {
 	k.must(err)
 }
 
-// TestCheckSinks_MovedBack_Behind: the events of a complete file wait for the sink.
-func TestCheckSinks_MovedBack_Behind(t *testing.T) {
+// TestCheckReaders_MovedBack_Behind: the events of a complete file wait for the sink.
+func TestCheckReaders_MovedBack_Behind(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -115,9 +115,9 @@ func TestCheckSinks_MovedBack_Behind(t *testing.T) {
 	id, _, _ := k.settledTxs(s, "alice", 1)
 	owner, a := k.archivist()
 	lines := k.page(owner, a, id, true)
-	k.must(owner.CheckSinks(k.ctx, lines[0].Xid))
+	k.must(owner.CheckReaders(k.ctx, lines[0].Xid))
 	k.must(s.ReplaySink(k.ctx, SinkDecision{Sink: "hook", Operator: "o", Reason: "r"}, before))
-	if err := owner.CheckSinks(k.ctx, lines[0].Xid); !errors.Is(err, ErrSinkBehind) {
+	if err := owner.CheckReaders(k.ctx, lines[0].Xid); !errors.Is(err, ErrSinkBehind) {
 		t.Errorf("removed before the sink has them: %v", err)
 	}
 }

@@ -35,14 +35,18 @@ SELECT n.node_id FROM node n
  ORDER BY n.node_id
  LIMIT 10;
 
--- ArchiveStart also keeps older programs from starting.
+-- ArchiveStart also keeps older programs from starting. The three parts of the ledger's identity
+-- differ for any two ledgers of one server.
 -- name: ArchiveStart :one
 UPDATE ledger g
    SET min_node_schema = greatest(g.min_node_schema, @schema_version::BIGINT)
  WHERE g.only_row
 RETURNING clock_timestamp()::TIMESTAMPTZ AS now,
           (pg_snapshot_xmin(pg_current_snapshot())::TEXT::BIGINT)::BIGINT AS begin_xid,
-          coalesce(g.system_id, 0)::BIGINT AS system_id;
+          coalesce(g.system_id, 0)::BIGINT AS system_id,
+          (SELECT d.oid::BIGINT FROM pg_catalog.pg_database d
+            WHERE d.datname = current_database())::BIGINT AS database_oid,
+          coalesce(current_schema()::TEXT, '')::TEXT AS schema_name;
 
 -- SinkPositions lists the positions that keep events.
 -- name: SinkPositions :many
@@ -119,8 +123,9 @@ WITH lease AS MATERIALIZED (
 SELECT EXISTS (SELECT FROM ok)::BOOLEAN AS ok;
 
 -- RemoveArchived removes data that a complete archive holds: the events of these transactions and,
--- if @whole, their call data and labels. A transaction that changed since, or that a sink has to
--- deliver again, stays as it is.
+-- if @whole, their call data and labels, but for the name of their pool: requests and lists by pool
+-- still find them. A transaction that changed since, or that a sink has to deliver again, stays as
+-- it is.
 -- name: RemoveArchived :one
 WITH lease AS MATERIALIZED (
     SELECT l.only_row FROM archive_lease l
@@ -148,12 +153,15 @@ WITH lease AS MATERIALIZED (
 ), labels_removed AS (
     DELETE FROM tx_label b USING tx o
      WHERE @whole::BOOLEAN AND b.submitter_id = o.submitter_id AND b.tx_id = o.tx_id
+       AND b.key <> '@pool'
 ), marked AS (
     UPDATE managed_tx t
        SET trimmed_at  = coalesce(t.trimmed_at, clock_timestamp()),
            archived_at = CASE WHEN @whole::BOOLEAN THEN clock_timestamp() END,
            data        = CASE WHEN @whole::BOOLEAN THEN '' ELSE t.data END,
-           labels      = CASE WHEN @whole::BOOLEAN THEN '{}' ELSE t.labels END
+           labels      = CASE WHEN NOT @whole::BOOLEAN THEN t.labels
+                              WHEN t.labels -> '@pool' IS NULL THEN '{}'
+                              ELSE jsonb_build_object('@pool', t.labels -> '@pool') END
       FROM tx o
      WHERE t.submitter_id = o.submitter_id AND t.tx_id = o.tx_id
        AND (t.submitter_id, t.tx_id) >= (o.submitter_id, o.tx_id)

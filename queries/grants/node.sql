@@ -29,5 +29,6 @@ GRANT SELECT, INSERT ON $schema.directory_account TO $role;
 -- The signed bytes: whoever reads them can broadcast them. A trigger lets them only be erased.
 GRANT SELECT, INSERT ON $schema.tx_attempt, $schema.signed_tx TO $role;
 GRANT UPDATE (raw_tx) ON $schema.tx_attempt TO $role;
+GRANT UPDATE (raw_tx) ON $schema.signed_tx TO $role;
 GRANT SELECT, INSERT ON $schema.nonce_hash TO $role;
 GRANT SELECT, INSERT, UPDATE ON $schema.nonce_request, $schema.external_nonce TO $role;

@@ -149,20 +149,32 @@ UPDATE ledger g
  WHERE g.only_row
 RETURNING clock_timestamp()::TIMESTAMPTZ AS now,
           (pg_snapshot_xmin(pg_current_snapshot())::TEXT::BIGINT)::BIGINT AS begin_xid,
-          coalesce(g.system_id, 0)::BIGINT AS system_id
+          coalesce(g.system_id, 0)::BIGINT AS system_id,
+          (SELECT d.oid::BIGINT FROM pg_catalog.pg_database d
+            WHERE d.datname = current_database())::BIGINT AS database_oid,
+          coalesce(current_schema()::TEXT, '')::TEXT AS schema_name
 `
 
 type ArchiveStartRow struct {
-	Now      time.Time
-	BeginXid int64
-	SystemID int64
+	Now         time.Time
+	BeginXid    int64
+	SystemID    int64
+	DatabaseOid int64
+	SchemaName  string
 }
 
-// ArchiveStart also keeps older programs from starting.
+// ArchiveStart also keeps older programs from starting. The three parts of the ledger's identity
+// differ for any two ledgers of one server.
 func (q *Queries) ArchiveStart(ctx context.Context, schemaVersion int64) (ArchiveStartRow, error) {
 	row := q.db.QueryRow(ctx, archiveStart, schemaVersion)
 	var i ArchiveStartRow
-	err := row.Scan(&i.Now, &i.BeginXid, &i.SystemID)
+	err := row.Scan(
+		&i.Now,
+		&i.BeginXid,
+		&i.SystemID,
+		&i.DatabaseOid,
+		&i.SchemaName,
+	)
 	return i, err
 }
 
@@ -327,12 +339,15 @@ WITH lease AS MATERIALIZED (
 ), labels_removed AS (
     DELETE FROM tx_label b USING tx o
      WHERE $6::BOOLEAN AND b.submitter_id = o.submitter_id AND b.tx_id = o.tx_id
+       AND b.key <> '@pool'
 ), marked AS (
     UPDATE managed_tx t
        SET trimmed_at  = coalesce(t.trimmed_at, clock_timestamp()),
            archived_at = CASE WHEN $6::BOOLEAN THEN clock_timestamp() END,
            data        = CASE WHEN $6::BOOLEAN THEN '' ELSE t.data END,
-           labels      = CASE WHEN $6::BOOLEAN THEN '{}' ELSE t.labels END
+           labels      = CASE WHEN NOT $6::BOOLEAN THEN t.labels
+                              WHEN t.labels -> '@pool' IS NULL THEN '{}'
+                              ELSE jsonb_build_object('@pool', t.labels -> '@pool') END
       FROM tx o
      WHERE t.submitter_id = o.submitter_id AND t.tx_id = o.tx_id
        AND (t.submitter_id, t.tx_id) >= (o.submitter_id, o.tx_id)
@@ -357,8 +372,9 @@ type RemoveArchivedRow struct {
 }
 
 // RemoveArchived removes data that a complete archive holds: the events of these transactions and,
-// if @whole, their call data and labels. A transaction that changed since, or that a sink has to
-// deliver again, stays as it is.
+// if @whole, their call data and labels, but for the name of their pool: requests and lists by pool
+// still find them. A transaction that changed since, or that a sink has to deliver again, stays as
+// it is.
 func (q *Queries) RemoveArchived(ctx context.Context, arg RemoveArchivedParams) (RemoveArchivedRow, error) {
 	row := q.db.QueryRow(ctx, removeArchived,
 		arg.Holder,

@@ -42,6 +42,13 @@ WITH change AS (
                        AND t.nonce < o.erase_below AND t.terminal_at IS NOT NULL
      WHERE a.submitter_id = t.submitter_id AND a.tx_id = t.tx_id AND a.raw_tx IS NOT NULL
     RETURNING a.attempt_no
+), signed_erased AS (
+    UPDATE signed_tx s
+       SET raw_tx = NULL
+      FROM ok o
+      JOIN managed_tx t ON t.submitter_id = o.submitter_id AND t.nonce >= o.erase_from
+                       AND t.nonce < o.erase_below AND t.terminal_at IS NOT NULL AND t.signed
+     WHERE s.submitter_id = t.submitter_id AND s.tx_id = t.tx_id AND s.raw_tx IS NOT NULL
 ), recorded AS (
     INSERT INTO submitter_settled AS d (submitter_id, settled_below, erased_below, fencing_token)
     SELECT o.submitter_id, o.below, o.erase_below, o.fencing_token FROM ok o
@@ -74,8 +81,8 @@ type SettleNoncesRow struct {
 
 // SettleNonces records, for many submitters, the nonce below which all transactions are final and
 // compared with the chain for the last time. It erases the signed bytes of up to @most of these
-// nonces each. No owner reads them again: it audits only transactions above (RecentFinals), and
-// broadcasts only open ones. The hashes stay.
+// nonces each, and the bytes that clients submitted for them. No owner reads them again: it audits
+// only transactions above (RecentFinals), and broadcasts only open ones. The hashes stay.
 func (q *Queries) SettleNonces(ctx context.Context, arg SettleNoncesParams) ([]SettleNoncesRow, error) {
 	rows, err := q.db.Query(ctx, settleNonces,
 		arg.SubmitterIds,
