@@ -170,7 +170,8 @@ func TestNonceShow_Decisions(t *testing.T) {
 		"transaction":   {&pb.Nonce{TxHashes: []string{"0x1"}, TxId: anID}, []string{"tx watch"}},
 	} {
 		n := c.nonce
-		n.Submitter, n.ReservationId, n.Nonce = "hot", anID, 7
+		n.Submitter, n.Nonce = "hot", 7
+		n.ReservationId = anID
 		n.State, n.NeedsOperator = pb.NonceState_NONCE_STATE_PENDING, true
 		var out strings.Builder
 		if err := shownReserved(n)(&out); err != nil {
