@@ -295,3 +295,68 @@ func TestExternal_ReleasedNonceUsed_Protects(t *testing.T) {
 		t.Fatalf("allocated under a protection: %s", outcome.Result)
 	}
 }
+
+// TestExternal_FillHoles_HoleClosed: the owner fills a hole that its holder released, because a
+// signed transaction above waits for it. Without fill_holes it stays.
+func TestExternal_FillHoles_HoleClosed(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 8)
+	r.policy.External.FillAfter = time.Millisecond
+	n := r.startOn(c, "a", nil)
+	hole, holeNonce := r.allocateNonce(n.store, "hole")
+	above, nonce := r.allocateNonce(n.store, "above")
+	tx := r.submitSigned(c, above, nonce, 5)
+	r.underReservation(r.admin, hole, store.NonceAsk{Kind: txn.RequestRelease}, txn.Applied)
+	if is := r.mineUntilFinal(c, tx); is.State != txn.Confirmed {
+		t.Fatalf("it ended as %s", is.State)
+	}
+	c.Mine(3)
+	info := r.nonceIs(holeNonce, txn.NonceAccepted, "")
+	if info.Tx == nil {
+		t.Fatalf("nonce %d has no transaction: %+v", holeNonce, info)
+	}
+	if filled, err := r.admin.Tx(t.Context(), *info.Tx); err != nil || filled.Signed ||
+		filled.Payload.To == nil || *filled.Payload.To != devchain.Address(0) {
+		t.Fatalf("filled by %+v, %v", filled, err)
+	}
+}
+
+// TestExternal_FormerHolderReports_Recorded: its report is refused, and shown with the nonce.
+func TestExternal_FormerHolderReports_Recorded(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 8)
+	n := r.startOn(c, "a", nil)
+	former, nonce := r.allocateNonce(n.store, "former")
+	r.underReservation(r.admin, former, store.NonceAsk{Kind: txn.RequestRelease}, txn.Applied)
+	holder, same := r.allocateNonce(n.store, "holder")
+	if same != nonce {
+		t.Fatalf("reserved %d, want %d again", same, nonce)
+	}
+	theirs, other := signFor(t, c, nonce, 1), signFor(t, c, nonce, 2)
+	record := func(id txn.ReservationID, hash txn.Hash, want string) {
+		t.Helper()
+		r.underReservation(r.admin, id,
+			store.NonceAsk{Kind: txn.RequestRecordHash, Hash: hash}, want)
+	}
+	record(former, theirs.Hash, txn.ResultNonceState)
+	info := r.nonceIs(nonce, txn.NoncePending, txn.NonceFormerSigned)
+	if !info.NeedsOperator || len(info.Hashes) != 1 || info.Hashes[0] != theirs.Hash ||
+		info.Reservation != holder {
+		t.Fatalf("shown as %+v", info)
+	}
+	r.underReservation(r.admin, holder, store.NonceAsk{Kind: txn.RequestRelease},
+		txn.ResultNonceState)
+	record(holder, other.Hash, txn.Applied)
+	third := signFor(t, c, nonce, 3) // of neither
+	if answer := c.Send(t.Context(), third); answer.Class != txn.Accepted {
+		t.Fatalf("sent: %+v", answer)
+	}
+	c.Mine(6)
+	r.nonceIs(nonce, txn.NonceAccepted, txn.NonceByOther)
+	late := signFor(t, c, nonce, 4)
+	record(former, late.Hash, txn.ResultNonceState)
+	if info = r.nonceIs(nonce, txn.NonceAccepted, ""); len(info.Hashes) != 3 ||
+		info.Reservation != holder {
+		t.Fatalf("shown as %+v", info)
+	}
+}

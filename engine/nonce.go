@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -14,8 +17,10 @@ type nonces struct {
 	more     bool               // there may be requests after these
 	readAt   time.Time          // of the last read of the account for them, successful or not
 	receipts map[txn.Hash]*txn.Receipt
-	signed   []txn.SignedBytes // by clients, not recorded as attempts yet
-	unread   bool              // there may be bytes of clients after these
+	settled  txn.Nonce                  // of the account, by the same read; 0: it failed
+	signed   []txn.SignedBytes          // by clients, not recorded as attempts yet
+	unread   bool                       // there may be bytes of clients after these
+	filled   map[txn.ReservationID]bool // their cancel transaction was queued
 }
 
 // maxRequests is the number of requests that one read returns at most.
@@ -24,7 +29,7 @@ const maxRequests = 512
 func (n *nonces) view(of []txn.ExternalNonce) txn.ExternalView {
 	return txn.ExternalView{
 		Nonces: of, Requests: n.requests, ReadAt: n.readAt, Receipts: n.receipts,
-		Signed: n.signed,
+		Settled: n.settled, Signed: n.signed, Filled: n.filled,
 	}
 }
 
@@ -69,17 +74,49 @@ func (a *actor) readReported(ctx context.Context, v *txn.View,
 		return receipts
 	}
 	for _, r := range a.e.chains[v.Submitter.Chain].Receipts(ctx, hashes) {
-		if r.Err == nil && r.Receipt != nil {
+		if r.Err == nil {
 			receipts[r.Hash] = r.Receipt
 		}
 	}
 	return receipts
 }
 
-func (a *actor) noteReported(s txn.ReadAccount, receipts map[txn.Hash]*txn.Receipt) {
-	if s.External {
-		a.nonces.readAt, a.nonces.receipts = a.e.Clock.Now(), receipts
+func (a *actor) noteReported(s txn.ReadAccount, receipts map[txn.Hash]*txn.Receipt,
+	account *txn.Account) {
+	if !s.External {
+		return
 	}
+	a.nonces.readAt, a.nonces.receipts = a.e.Clock.Now(), receipts
+	a.nonces.settled = 0
+	if account != nil {
+		a.nonces.settled = account.Settled
+	}
+}
+
+// fillHole queues the cancel transaction that fills a hole.
+func (a *actor) fillHole(ctx context.Context, v *txn.View, s txn.FillHole) (performed, error) {
+	id, err := a.e.Store.QueueReserved(ctx, store.ReservedTx{
+		Reservation: s.Reservation, Payload: txn.CancelPayload(v.Submitter.Address),
+	})
+	if ctx.Err() != nil {
+		return performed{}, ctx.Err()
+	}
+	if err != nil && !errors.Is(err, store.ErrNotHeld) {
+		a.log.Warn("hole not filled; retrying", "reservation_id", s.Reservation.String(), "error",
+			err)
+		a.pause(ctx, txn.Backoff(1))
+		return performed{}, nil
+	}
+	return performed{remember: func() {
+		a.nonces.filled = maps.Clone(a.nonces.filled)
+		if a.nonces.filled == nil {
+			a.nonces.filled = map[txn.ReservationID]bool{}
+		}
+		a.nonces.filled[s.Reservation] = true
+		a.mail.Store(true)
+		a.log.Warn("hole filled with a cancel transaction", "reservation_id",
+			s.Reservation.String(), "tx_id", id.String())
+	}}, nil
 }
 
 // applyNonces updates the memory about the nonces of clients.
@@ -128,11 +165,17 @@ func (a *actor) applyNonces(c *txn.Change) {
 func (a *actor) noteAccepted(n *txn.ExternalNonce) {
 	a.nonces.requests = slices.Clone(a.nonces.requests)
 	for i := range a.nonces.requests {
-		if r := &a.nonces.requests[i]; r.Reservation == n.Reservation {
+		r := &a.nonces.requests[i]
+		if r.Reservation == n.Reservation || r.Given != nil && *r.Given == n.Nonce {
 			accepted := *n
 			r.Accepted = &accepted
 		}
 	}
+}
+
+// warnedReasons are those of changes that an operator should know about.
+var warnedReasons = []string{
+	txn.NonceUsedReleased, txn.NonceExpired, txn.NonceByOperator, txn.NonceByOther, txn.NonceHole,
 }
 
 // noteNonce logs and counts a change of one nonce.
@@ -148,8 +191,7 @@ func (a *actor) noteNonce(w *txn.NonceWrite) {
 	a.e.metrics.nonces.Add(context.Background(), 1, labelled("state", state))
 	log := a.log.Debug
 	switch {
-	case n.NeedsOperator, n.Reason == txn.NonceUsedReleased, n.Reason == txn.NonceExpired,
-		n.Reason == txn.NonceByOperator:
+	case n.NeedsOperator, slices.Contains(warnedReasons, n.Reason):
 		log = a.log.Warn
 	}
 	log("nonce moved", "nonce", uint64(n.Nonce), "state", string(n.State), "reason", n.Reason,

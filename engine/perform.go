@@ -56,6 +56,8 @@ func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (perfor
 		change, err = a.replace(ctx, v, s)
 	case txn.Diagnose:
 		return a.diagnose(ctx, v, s)
+	case txn.FillHole:
+		return a.fillHole(ctx, v, s)
 	case txn.AskPolicy:
 		return a.askPolicy(ctx, v, s)
 	default:
@@ -85,7 +87,7 @@ func (a *actor) readAccount(ctx context.Context, v *txn.View,
 	}
 	failed := func() {
 		a.suspicion, a.ledger.Open = txn.AccountReadDone(v, nil)
-		a.noteReported(s, read)
+		a.noteReported(s, read, nil)
 	}
 	if errors.Is(err, txn.ErrNoState) && s.CommandID != 0 {
 		a.log.Warn("account state unavailable at the depth that a decision requires", "depth",
@@ -106,7 +108,7 @@ func (a *actor) readAccount(ctx context.Context, v *txn.View,
 		a.recheck(s.Tx)
 	}
 	return performed{remember: func() {
-		a.noteReported(s, read)
+		a.noteReported(s, read, &account)
 		a.used = r.Used
 		a.suspicion, a.ledger.Open = r.Suspicion, r.Open
 		if r.Account != nil {

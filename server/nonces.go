@@ -68,7 +68,8 @@ func (s *nonceService) AllocateNonce(ctx context.Context,
 		return nil, status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), err)
 	}
 	// two processes with one reservation would both sign for its nonce
-	other := info.Holder != "" && r.GetHolder() != "" && info.Holder != r.GetHolder()
+	other := info.State == txn.NonceReserved && info.Holder != "" && r.GetHolder() != "" &&
+		info.Holder != r.GetHolder()
 	if other || info.Caller != auth.RightsOf(ctx).Caller() {
 		return nil, status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), store.ErrKeyReused)
 	}
@@ -78,7 +79,7 @@ func (s *nonceService) AllocateNonce(ctx context.Context,
 			"its reservation %s has ended; use a new request_id", asked.Reservation))
 	}
 	nonce, err := s.wire(ctx, id, info)
-	return &pb.AllocateNonceResponse{Nonce: nonce}, err
+	return &pb.AllocateNonceResponse{Nonce: nonce, Created: asked.Created}, err
 }
 
 // RecordNonceHash records that a transaction was signed.

@@ -77,11 +77,16 @@ func TestNonces_AllocateReportRelease(t *testing.T) {
 	h.external("alice")
 	n := h.serve(withNonces)
 	nonces := pb.NewNonceServiceClient(n.conn)
+	seen := map[string]bool{}
 	allocate := func(key string) *pb.Nonce {
 		t.Helper()
 		r, err := nonces.AllocateNonce(h.ctx, &pb.AllocateNonceRequest{
 			Submitter: "alice", RequestId: key, Holder: "test", Ttl: durationpb.New(time.Minute)})
 		h.must(err)
+		if r.GetCreated() != !seen[key] {
+			t.Fatalf("%s: created is %v", key, r.GetCreated())
+		}
+		seen[key] = true
 		return r.GetNonce()
 	}
 	first := allocate("k0")
@@ -111,6 +116,12 @@ func TestNonces_AllocateReportRelease(t *testing.T) {
 	_, err = nonces.ReleaseNonce(h.ctx, &pb.ReleaseNonceRequest{
 		ReservationId: first.GetReservationId(), NeverSigned: true})
 	wantStatus(t, err, codes.FailedPrecondition, "NONCE_STATE")
+	// no handler runs for a nonce that is not RESERVED, so any process may wait for it
+	if r, err := nonces.AllocateNonce(h.ctx, &pb.AllocateNonceRequest{Submitter: "alice",
+		RequestId: "k0", Holder: "another process"}); err != nil || r.GetCreated() ||
+		r.GetNonce().GetState() != pb.NonceState_NONCE_STATE_PENDING {
+		t.Fatalf("%v, %v", r, err)
+	}
 	// the released reservation names its nonce no more
 	ended := func() {
 		t.Helper()
@@ -144,6 +155,16 @@ func TestNonces_AllocateReportRelease(t *testing.T) {
 		Nonce: 1}); err != nil ||
 		got.GetNonce().GetReservationId() != third.GetReservationId() {
 		t.Fatalf("%v, %v", got, err)
+	}
+	// its holder signed after all: refused, and shown
+	_, err = nonces.RecordNonceHash(h.ctx, &pb.RecordNonceHashRequest{
+		ReservationId: second.GetReservationId(), TxHash: txn.Hash{8}.Hex()})
+	wantStatus(t, err, codes.FailedPrecondition, "NONCE_STATE")
+	shown, err = nonces.GetNonce(h.ctx, &pb.GetNonceRequest{Submitter: "alice", Nonce: 1})
+	h.must(err)
+	if n := shown.GetNonce(); !n.GetNeedsOperator() || n.GetReason() != txn.NonceFormerSigned ||
+		len(n.GetTxHashes()) != 1 {
+		t.Fatalf("shown as %v", n)
 	}
 	page, err := nonces.ListNonces(h.ctx, &pb.ListNoncesRequest{Submitter: "alice", PageSize: 1})
 	h.must(err)

@@ -26,10 +26,6 @@ func (s *nonceService) SubmitSigned(ctx context.Context,
 		return nil, err
 	}
 	about := func(err error) error { return status.About("reservation "+text, err) }
-	if !held {
-		return nil, about(status.NonceState("nonce %d was released, and is reserved by another "+
-			"client; never send a transaction for it", info.Nonce))
-	}
 	of, err := s.store.Submitter(ctx, id.Submitter())
 	if err != nil {
 		return nil, about(err)
@@ -38,11 +34,18 @@ func (s *nonceService) SubmitSigned(ctx context.Context,
 	if err != nil {
 		return nil, status.InvalidField("raw_tx", "%v", err)
 	}
+	recorded := store.NonceAsk{Kind: txn.RequestRecordHash, Hash: signed.Hash}
+	if !held { // refused, but recorded: two clients have signed for the nonce
+		if _, err := s.change(ctx, text, recorded); err != nil {
+			return nil, err
+		}
+		return nil, about(status.NonceState("nonce %d was released, and is reserved by another "+
+			"client; never send a transaction for it", info.Nonce))
+	}
 	if err := s.mayReplace(ctx, info, of.Submitter, signed, payload); err != nil {
 		return nil, about(err)
 	}
-	if _, err := s.change(ctx, text, store.NonceAsk{
-		Kind: txn.RequestRecordHash, Hash: signed.Hash}); err != nil {
+	if _, err := s.change(ctx, text, recorded); err != nil {
 		return nil, err
 	}
 	tx, err := s.store.QueueReserved(ctx, store.ReservedTx{

@@ -76,6 +76,19 @@ CREATE TABLE sim_write (
     what TEXT NOT NULL, submitter_id INT NOT NULL, token BIGINT NOT NULL, live BIGINT NOT NULL,
     owner TEXT NOT NULL, lapsed BOOLEAN NOT NULL, guarded BOOLEAN NOT NULL
 );
+-- every state of every nonce of clients
+CREATE TABLE sim_nonce (
+    no BIGINT GENERATED ALWAYS AS IDENTITY, nonce BIGINT NOT NULL, state TEXT NOT NULL,
+    reservation_id UUID NOT NULL, reason TEXT NOT NULL
+);
+CREATE FUNCTION sim_watch_nonce() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO sim_nonce (nonce, state, reservation_id, reason)
+    VALUES (NEW.nonce, NEW.state, NEW.reservation_id, NEW.reason);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER sim_watch_nonce AFTER INSERT OR UPDATE ON external_nonce
+    FOR EACH ROW EXECUTE FUNCTION sim_watch_nonce();
 CREATE FUNCTION sim_watch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed, guarded)
@@ -122,6 +135,8 @@ END $$;
 CREATE CONSTRAINT TRIGGER sim_watch AFTER UPDATE ON managed_tx
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch_tx();
 CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT ON tx_attempt -- updates erase bytes: see below
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch();
+CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON external_nonce
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch();
 CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON submitter_settled
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch();

@@ -43,17 +43,21 @@ func modeOf(limit int) txn.Mode {
 func (w *World) prepare() error {
 	w.chain.Register(counter, chaintest.Counter)
 	n := w.current(0)
-	for i := range w.plan.Submitters {
+	for i := range w.plan.accounts() {
 		address := chaintest.Address(i)
 		w.chain.Fund(address, *uint256.MustFromDecimal("1000000000000000000000"))
 		var info store.SubmitterInfo
 		var err error
 		done := false
+		mode, limit := txn.External, externalLimit
+		if i < w.plan.Submitters {
+			mode, limit = modeOf(w.plan.Limits[i]), w.plan.Limits[i]
+		}
 		go func() {
 			info, _, err = n.store.Register(context.Background(), store.Registration{
 				Name: fmt.Sprintf("s%d", i), Chain: w.chain.ID(), Address: address,
-				Signer: "keys", Mode: modeOf(w.plan.Limits[i]), StartFrom: txn.StartChain,
-				Policies: store.Policies{MaxInFlight: w.plan.Limits[i]},
+				Signer: "keys", Mode: mode, StartFrom: txn.StartChain,
+				Policies: store.Policies{MaxInFlight: limit},
 			})
 			done = true
 		}()
@@ -77,6 +81,7 @@ func (w *World) prepare() error {
 				func() { w.cancel(c) })
 		}
 	}
+	w.beginHolds()
 	for _, p := range w.plan.NewLimits {
 		w.at(w.now()+p.At, "limit", func() { w.limit(w.submitters[p.Submitter], p.Limit) })
 	}

@@ -73,8 +73,8 @@ func (m *message) read(kind byte, body []byte, names map[string]string) {
 		portal := cString(body)
 		name := cString(body[len(portal)+1:])
 		m.label = names[name]
-		if m.label == "Commit" {
-			m.commit = readCommit(body[len(portal)+len(name)+2:])
+		if m.label == "Commit" || m.label == "CommitNonces" {
+			m.commit = readCommit(body[len(portal)+len(name)+2:], m.label == "Commit")
 		}
 	}
 }
@@ -147,8 +147,8 @@ type fencedCommit struct {
 }
 
 // readCommit reads the submitters and tokens from a Bind message. They are the second and third
-// parameter, in binary form; the fifth holds the nonces to take, negative for none.
-func readCommit(b []byte) *fencedCommit {
+// parameter, in binary form; the fifth of Commit holds the nonces to take, negative for none.
+func readCommit(b []byte, moves bool) *fencedCommit {
 	formats := int(binary.BigEndian.Uint16(b))
 	b = b[2+2*formats+2:]
 	var params [][]byte
@@ -170,6 +170,9 @@ func readCommit(b []byte) *fencedCommit {
 		c.tokens = append(c.tokens, int64(binary.BigEndian.Uint64(v)))
 	}
 	for _, v := range arrayItems(params[4]) {
+		if !moves {
+			break
+		}
 		c.takes = c.takes || int64(binary.BigEndian.Uint64(v)) >= 0
 	}
 	return c

@@ -18,6 +18,7 @@ var (
 	mutantFlag  = flag.String("mutant", "", "hunt only this mutant")
 	enoughFlag  = flag.Int("enough", 300, "maximum number of seeds per mutant")
 	sinksFlag   = flag.Bool("sinks", false, "with -hunt: nodes deliver events to a receiver")
+	holdsFlag   = flag.Bool("external", false, "with -hunt: clients reserve nonces")
 	huntFlag    = flag.Int("hunt", 0,
 		"run up to this many seeds in sequence until one breaks a law")
 )
@@ -30,6 +31,7 @@ type mutant struct {
 	missed string // why the simulation cannot find it
 	test   string // "folder TestName": the test that finds it instead
 	sinks  bool   // only plans with sinks can find it
+	holds  bool   // only plans with reserved nonces can find it
 	edits  map[string][]edit
 }
 
@@ -54,7 +56,7 @@ func readMutant(path string) (mutant, error) {
 		case "test":
 			m.test = value
 		case "plan":
-			m.sinks = value == "sinks"
+			m.sinks, m.holds = value == "sinks", value == "external"
 		}
 	}
 	for part := range strings.SplitSeq("\n"+rest, "\nfile: ") {
@@ -174,7 +176,8 @@ func TestMutants(t *testing.T) {
 				return
 			}
 			out, err := run(t, m.build(t, "."), "-test.run", "^TestHunt$", "-test.timeout", "20m",
-				"-hunt", fmt.Sprint(*enoughFlag), fmt.Sprintf("-sinks=%v", m.sinks))
+				"-hunt", fmt.Sprint(*enoughFlag), fmt.Sprintf("-sinks=%v", m.sinks),
+				fmt.Sprintf("-external=%v", m.holds))
 			caught := regexp.MustCompile(`CAUGHT .*`).FindString(out)
 			if caught == "" {
 				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err,
@@ -259,6 +262,9 @@ func TestHunt(t *testing.T) {
 	for i := range *huntFlag {
 		seed := *firstFlag + uint64(i)
 		p := Draw(seed)
+		if *holdsFlag {
+			p = DrawExternal(seed)
+		}
 		p.Sinks = *sinksFlag
 		if r := Play(t, p); len(r.Broken) > 0 {
 			fmt.Printf("CAUGHT by seed %d, the %dth: %s\n", seed, i+1, r.Broken[0])

@@ -116,7 +116,7 @@ func (w *World) start(index, boot int) error {
 
 func (w *World) keys() []*ecdsa.PrivateKey {
 	var keys []*ecdsa.PrivateKey
-	for i := range w.plan.Submitters {
+	for i := range w.plan.accounts() {
 		keys = append(keys, chaintest.Key(i))
 	}
 	return keys

@@ -24,7 +24,9 @@ func (w *World) operate() {
 			w.deciding[id] = true
 			go func() {
 				w.retry(fmt.Sprintf("operator %d", i), i%w.plan.Nodes,
-					func(ctx context.Context, n *node) bool { return w.decide(ctx, n, id) == nil })
+					func(ctx context.Context, n *node) bool {
+						return w.decide(ctx, n, id) == nil && w.decideNonces(ctx, n, id) == nil
+					})
 				w.mu.Lock()
 				w.deciding[id] = false
 				w.mu.Unlock()

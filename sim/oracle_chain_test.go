@@ -12,7 +12,7 @@ import (
 // executed.
 func (w *World) judgeChain(l *ledger) {
 	for _, got := range w.chain.Received() {
-		if l.attempts[got.Hash] == nil {
+		if l.attempts[got.Hash] == nil && !w.byClient[got.Hash] {
 			w.violated("L3", "the chain received nonce %d of %s, which is not recorded", got.Nonce,
 				got.Sender.Hex())
 		}
@@ -27,6 +27,8 @@ func (w *World) judgeChain(l *ledger) {
 		next[in.Sender] = in.Nonce + 1
 		if r := l.attempts[in.Receipt.TxHash]; r != nil {
 			executed[r.id] = append(executed[r.id], in)
+		} else if w.byClient[in.Receipt.TxHash] {
+			continue
 		} else if w.external[w.submitterAt(in.Sender)] {
 			w.judgeForeign(l, int32(w.submitterAt(in.Sender)), int64(in.Nonce))
 		} else {
@@ -36,12 +38,15 @@ func (w *World) judgeChain(l *ledger) {
 	}
 	for id, c := range l.cursors {
 		address := w.addressOf(txn.SubmitterID(id))
-		if int64(next[address]) != c[1] && !w.external[txn.SubmitterID(id)] {
+		if int64(next[address]) != c[1] && !w.isExternal(id) && !w.external[txn.SubmitterID(id)] {
 			w.violated("L4", "the chain's next nonce of s%d is %d, and the cursor stands at %d", id,
 				next[address], c[1])
 		}
 	}
 	for _, r := range l.rows {
+		if w.isExternal(r.submitter) {
+			continue
+		}
 		w.judgeOutcome(r, executed[r.id])
 	}
 	w.judgePayloads()

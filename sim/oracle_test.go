@@ -86,6 +86,9 @@ func (w *World) rested() bool {
 	if err != nil {
 		return false
 	}
+	if !w.holdsRested() {
+		return false
+	}
 	if w.plan.Sinks && w.undelivered() > 0 {
 		return false
 	}
@@ -118,6 +121,7 @@ func (w *World) judge() {
 	w.judgeCalls(l)
 	w.judgeEvents(l)
 	w.judgeChain(l)
+	w.judgeHolds(l)
 	w.judgeWatchers(l)
 	for _, d := range w.defects {
 		w.violated("defect", "%s", d)
@@ -188,6 +192,9 @@ func (w *World) judgeTimes() {
 		"terminal_at FROM managed_tx", "created_at FROM tx_attempt", "created_at FROM tx_event",
 		"created_at FROM submitter_command", "applied_at FROM submitter_command",
 		"started_at FROM node", "created_at FROM nonce_gap",
+		"created_at FROM nonce_request", "applied_at FROM nonce_request",
+		"reserved_at FROM external_nonce", "state_at FROM external_nonce",
+		"created_at FROM nonce_hash", "created_at FROM signed_tx",
 	} {
 		name, table, _ := strings.Cut(column, " FROM ")
 		n, err := w.db.number(
@@ -209,6 +216,9 @@ func (w *World) judgeTimes() {
 // place.
 func (w *World) judgeNonces(l *ledger) {
 	for id, c := range l.cursors {
+		if w.isExternal(id) {
+			continue // see judgeHolds
+		}
 		used := map[int64]int{}
 		for _, r := range l.bySub[id] {
 			if r.nonce != nil {
@@ -267,6 +277,9 @@ func (w *World) judgeOrder(l *ledger) {
 		}
 	}
 	for id, rows := range l.bySub {
+		if w.isExternal(id) {
+			continue // clients use nonces in any order
+		}
 		for _, r := range rows {
 			for _, e := range r.events {
 				if e.kind == string(txn.EventAllocated) {

@@ -28,7 +28,9 @@ type Plan struct {
 	Protects   []PausePlan // requested by an operator; another decision ends them
 	Requeue    bool        // the operator requeues transactions whose nonce was used elsewhere
 	Faults     []Fault
-	Sinks      bool // the nodes deliver events to a receiver
+	Sinks      bool       // the nodes deliver events to a receiver
+	Holds      []HoldPlan // of nonces by clients that sign themselves, for one more submitter
+	FillHoles  bool       // its owner fills holes
 }
 
 // Skew is the error of a node's clock.
@@ -73,6 +75,8 @@ const (
 
 	// bumpPermille is the fee factor of replacements: automatic (every other seed) or cancels.
 	bumpPermille = 1125
+
+	hardMaxAge = 20 * time.Second
 )
 
 func (p Plan) policy() txn.Policy {
@@ -86,6 +90,10 @@ func (p Plan) policy() txn.Policy {
 		MinInterval: resubmit,
 		MaxAttempts: resubmitMax,
 	} // cancels are bumped in any case
+	policy.External = txn.ExternalPolicy{ReconcileInterval: 5 * time.Second, HardMaxAge: hardMaxAge}
+	if p.FillHoles {
+		policy.External.FillAfter = hardMaxAge / 2
+	}
 	return policy
 }
 
@@ -405,6 +413,9 @@ func (p Plan) String() string {
 			fmt.Fprintf(&s, ", cancelled %.1fs later", c.CancelAfter.Seconds())
 		}
 		s.WriteByte('\n')
+	}
+	for _, h := range p.Holds {
+		fmt.Fprintf(&s, "  %s\n", h)
 	}
 	for _, k := range p.Pauses {
 		fmt.Fprintf(&s, "  at %.1fs s%d is paused for %.1fs\n", k.At.Seconds(), k.Submitter+1,

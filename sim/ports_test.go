@@ -188,7 +188,7 @@ func (p chainPort) Heads(context.Context) <-chan struct{} { return nil }
 
 // submitterAt returns the submitter of an account, 0 if it has none.
 func (w *World) submitterAt(address txn.Address) txn.SubmitterID {
-	for i := range w.plan.Submitters {
+	for i := range w.plan.accounts() {
 		if chaintest.Address(i) == address {
 			return w.submitters[i]
 		}

@@ -155,7 +155,7 @@ func (w *World) unfinished() string {
 			)
 		}
 	}
-	return strings.Join(s, "; ")
+	return strings.Join(append(s, w.unfinishedHolds()...), "; ")
 }
 
 // tail returns the end of the trace, with the nodes' log lines in between.
@@ -191,6 +191,10 @@ func (w *World) dump() {
 		`SELECT format('cursor of s%s: next %s, %s protections, %s: %s', submitter_id, next_nonce,
 		               protections, protect_reason, protect_evidence)
 		   FROM submitter_nonce_cursor ORDER BY 1`,
+		`SELECT format('nonce %s: %s %s of %s, %s', nonce, state, reason, reservation_id, message)
+		   FROM external_nonce ORDER BY nonce`,
+		`SELECT format('nonce %s was %s %s of %s', nonce, state, reason, reservation_id)
+		   FROM sim_nonce ORDER BY no`,
 		`SELECT format('gap of s%s: %s to %s: %s', submitter_id, first_nonce, last_nonce, reason)
 		   FROM nonce_gap ORDER BY 1`,
 	} {

@@ -62,8 +62,12 @@ type World struct {
 	logs       []logLine                    // under mu
 	defects    []string                     // under mu
 	calls      []*call
-	watchers   []*watcher
-	received   deliveries
+	holds      []*hold
+	// the reservation that a client first signed for, by nonce
+	signers  map[txn.Nonce]*hold
+	byClient map[txn.Hash]bool // signed by a client; under mu
+	watchers []*watcher
+	received deliveries
 }
 
 // item is one possible step: a message in transit, or a goroutine that waits for permission to
@@ -120,6 +124,8 @@ func newWorld(p Plan, db *database) *World {
 		guarded:  map[txn.SubmitterID]bool{},
 		senders:  map[txn.Hash]txn.SubmitterID{},
 		receipts: map[txn.Hash]*txn.Receipt{},
+		signers:  map[txn.Nonce]*hold{},
+		byClient: map[txn.Hash]bool{},
 		received: deliveries{first: map[string]bool{}, last: map[txn.TxID]int64{}},
 	}
 	w.chain = chaintest.New(chaintest.Options{

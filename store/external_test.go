@@ -1,12 +1,14 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -74,11 +76,13 @@ func externalOwner(k *kit, s *Store) (txn.SubmitterID, *Lease, txn.ExternalNonce
 	k.must(s.SetPolicies(k.ctx, id, PolicyChange{Mode: &mode}))
 	l := k.lease(s, id)
 	k.done(s, l, txn.Change{Init: &txn.CursorInit{Block: 7, BlockHash: hashOf(7)}})
-	reservation, err := txn.NewTxID(s.clock.Now(), id)
+	asked, err := s.AskNonce(k.ctx, NonceAsk{Submitter: id, Kind: txn.RequestAllocate,
+		RequestID: "first", TTL: longTTL})
 	k.must(err)
-	n := txn.ExternalNonce{State: txn.NonceReserved, Version: 1, Reservation: reservation}
+	n := txn.ExternalNonce{State: txn.NonceReserved, Version: 1, Reservation: asked.Reservation}
 	k.done(s, l, txn.Change{Nonces: &txn.NonceChange{Reserves: true, To: 1,
-		Writes: []txn.NonceWrite{{Next: n, TTL: longTTL}}}})
+		Writes:  []txn.NonceWrite{{Next: n, TTL: longTTL}},
+		Results: []txn.NonceResult{{No: asked.No, Result: txn.Applied, Nonce: new(txn.Nonce)}}}})
 	return id, l, n
 }
 
@@ -179,12 +183,10 @@ func TestSetPolicies_ExternalMode_OnlyAtRest(t *testing.T) {
 	busy, _ := k.owned(s, "bob")
 	k.queue(s, busy, "waits")
 	set(busy, txn.External, false)
-	id, _, n := externalOwner(k, s)
+	id, l, n := externalOwner(k, s)
 	set(id, txn.Strict, false)
-	l := k.lease(s, id) // a refused change may take the lease from its owner
-	k.done(s, l, nonceChange(moved(n, txn.NonceRecyclable)))
+	k.done(s, l, nonceChange(moved(n, txn.NonceRecyclable))) // its owner keeps the lease
 	set(id, txn.Pipelined, false)
-	l = k.lease(s, id)
 	n.State, n.Version = txn.NonceRecyclable, 2
 	k.done(s, l, nonceChange(moved(n, txn.NonceAccepted)))
 	set(id, txn.Strict, true)
@@ -233,5 +235,38 @@ func TestNonces_LateHash_KeepsHolder(t *testing.T) {
 	if len(of[id]) != 1 || of[id][0].Accepted == nil || of[id][0].Accepted.Caller != "one" ||
 		of[id][0].Accepted.Reason != txn.NonceBySettled {
 		t.Fatalf("read %+v", of[id])
+	}
+}
+
+// TestSetPolicies_RequestNotCommitted_ModeStays: a mode switch waits for a request that is being
+// recorded, and is then refused because of it.
+func TestSetPolicies_RequestNotCommitted_ModeStays(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l, n := externalOwner(k, s)
+	k.done(s, l, nonceChange(moved(n, txn.NonceAccepted)))
+	client := k.session()
+	begun, err := client.Begin(k.ctx)
+	k.must(err)
+	rows, err := db.New(begun).InsertNonceRequests(k.ctx, askParams([]*askJob{{ask: NonceAsk{
+		Submitter: id, Kind: txn.RequestAllocate, RequestID: "k", TTL: longTTL,
+		Reservation: txn.TxID{1}}}}))
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%v, %v", rows, err)
+	}
+	switched := make(chan error, 1)
+	go func() {
+		mode := txn.Strict
+		switched <- s.SetPolicies(k.ctx, id, PolicyChange{Mode: &mode})
+	}()
+	k.eventually("it waits", func() bool {
+		return value[int64](k, "SELECT count(*) FROM pg_stat_activity WHERE "+
+			fmt.Sprintf("%d = ANY(pg_blocking_pids(pid))", client.PgConn().PID())) > 0 ||
+			len(switched) > 0
+	})
+	k.must(begun.Commit(k.ctx))
+	if err := <-switched; !errors.Is(err, ErrModeBusy) {
+		t.Fatalf("switched: %v", err)
 	}
 }

@@ -53,6 +53,7 @@ type NonceAsked struct {
 	Holder      string            // likewise
 	Result      string            // of a repeated ALLOCATE that was applied; empty: not yet
 	Nonce       txn.Nonce         // with Result
+	Created     bool              // of an ALLOCATE: no earlier request has its key
 	wait        chan NonceOutcome // without Result
 }
 
@@ -157,6 +158,7 @@ func (s *Store) sendAsks(_ bool, group []*askJob) *refusal {
 		job.asked = NonceAsked{
 			No: row.RequestNo, Reservation: txn.ReservationID(row.ReservationID),
 			Holder: row.Holder, Result: row.Result, Nonce: txn.Nonce(max(0, row.Nonce)),
+			Created: row.ReservationID == uuid.UUID(job.ask.Reservation),
 		}
 		if job.asked.Result == "" {
 			job.asked.wait = s.await(NonceKey{job.ask.Submitter, row.RequestNo})

@@ -106,7 +106,11 @@ func addNonceWrite(p *db.CommitNoncesParams, no int32, l *Lease, w *txn.NonceWri
 	p.HFencingToken = append(p.HFencingToken, int64(l.token))
 	p.HNonce = append(p.HNonce, int64(n.Nonce))
 	p.HTxHash = append(p.HTxHash, w.Hash[:])
-	p.HReservation = append(p.HReservation, uuid.UUID(n.Reservation))
+	signer := n.Reservation
+	if w.Former != (txn.ReservationID{}) {
+		signer = w.Former
+	}
+	p.HReservation = append(p.HReservation, uuid.UUID(signer))
 }
 
 func addNonceResult(p *db.CommitNoncesParams, no int32, l *Lease, r txn.NonceResult) {
@@ -248,10 +252,13 @@ func (s *Store) NonceRequests(ctx context.Context,
 			TTL: time.Duration(r.TtlMs) * time.Millisecond, Hash: toHash(r.TxHash),
 			Action: r.Action, Reason: r.Reason, Operator: r.Operator, Stale: r.Stale,
 		}
+		if r.Given >= 0 {
+			request.Given = new(txn.Nonce(r.Given))
+		}
 		if r.Accepted >= 0 {
 			request.Accepted = &txn.ExternalNonce{
 				Nonce: txn.Nonce(r.Accepted), State: txn.NonceAccepted, Version: r.Version,
-				Reservation: request.Reservation,
+				Reservation: txn.ReservationID(r.AcceptedReservation),
 				Holder:      r.AcceptedHolder, Caller: r.AcceptedCaller,
 				Reason: r.AcceptedReason, Message: r.AcceptedMessage,
 			}

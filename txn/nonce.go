@@ -50,6 +50,11 @@ const (
 	NonceByOperator   = "BY_OPERATOR"
 	NonceRestored     = "RESTORED" // the ledger lost commits: it may have been reserved again
 	NonceUsedReleased = "USED_AFTER_RELEASE"
+	// settled, and none of the recorded hashes has a receipt
+	NonceByOther = "BY_OTHER_TX"
+	// a former holder, which had released it, reported that it signed
+	NonceFormerSigned = "FORMER_HOLDER_SIGNED"
+	NonceHole         = "HOLE" // nonces above it wait for it: it is filled
 )
 
 // ReservationID identifies a reservation for ever. It names its submitter, as a TxID does.
@@ -104,7 +109,13 @@ type NonceRequest struct {
 	Reason      string
 	Operator    string
 	Stale       bool           // its caller has left long ago
-	Accepted    *ExternalNonce // the nonce of its reservation, if that is ACCEPTED
+	Given       *Nonce         // by its reservation, which may have released it; nil: unknown
+	Accepted    *ExternalNonce // that nonce, if it is ACCEPTED, of any reservation
+}
+
+// accepted reports whether the chain has used the nonce that the reservation of a request holds.
+func (r *NonceRequest) accepted() bool {
+	return r.Accepted != nil && r.Accepted.Reservation == r.Reservation
 }
 
 // NonceFill is the decision to fill a nonce with a cancel transaction.
@@ -138,6 +149,8 @@ type NonceWrite struct {
 	// because its time is over: rejected unless it is by the database's clock
 	Expired bool
 	Hash    Hash // recorded with it; zero: none
+	// the reservation whose holder signed Hash, if it is not that of Next
+	Former ReservationID
 }
 
 // NonceChange is everything that one step writes about the nonces of clients.
@@ -156,9 +169,12 @@ type ExternalView struct {
 	Requests []NonceRequest  // in order
 	// local time of the last read of the account for them, successful or not; zero: none yet
 	ReadAt time.Time
-	// receipts of recorded hashes, by the last read
+	// receipts of recorded hashes, by the last read; nil: it has none, no entry: unknown
 	Receipts map[Hash]*Receipt
-	Signed   []SignedBytes // of clients, that no attempt has yet; lowest nonce first
+	Settled  Nonce // of the account, by the same read; 0 if it failed
+	// reservations whose nonce this owner has already queued a cancel transaction for
+	Filled map[ReservationID]bool
+	Signed []SignedBytes // of clients, that no attempt has yet; lowest nonce first
 }
 
 // SignedBytes is a transaction that a client signed for a reserved nonce.
@@ -173,6 +189,8 @@ type ExternalPolicy struct {
 	ReconcileInterval time.Duration
 	// age of a PENDING nonce without evidence after which it needs an operator; 0: never
 	HardMaxAge time.Duration
+	// age of a hole below used nonces after which it is filled; 0: never
+	FillAfter time.Duration
 }
 
 // defaultReconcile is the default of ExternalPolicy.ReconcileInterval.

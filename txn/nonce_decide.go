@@ -33,7 +33,11 @@ func external(v *View) (Step, bool) {
 		return step, true
 	}
 	b.age()
+	b.findHole()
 	if len(b.order) == 0 && len(b.change.Results) == 0 {
+		if step, ok := b.fillHole(); ok {
+			return step, true
+		}
 		return b.readDue()
 	}
 	return Record{Change{Nonces: b.finish()}}, true
@@ -197,10 +201,16 @@ func (b *nonceBook) settle() {
 		}
 		reason, message := NonceBySettled, fmt.Sprintf(
 			"the settled next nonce is %d at block %d", v.Account.Settled, v.Account.Head)
-		if hash, receipt := b.included(n); receipt != nil {
+		switch hash, receipt := b.included(n); {
+		case receipt != nil:
 			reason, message = NonceByReceipt, fmt.Sprintf("%s in block %d", hash.Hex(),
 				receipt.BlockNumber)
-		} else if n.State == NonceRecyclable {
+		case !b.receiptsRead(n):
+			continue // with the next read of the account
+		case len(n.Hashes) > 0:
+			reason = NonceByOther
+			message += "; none of the recorded hashes has a receipt"
+		case n.State == NonceRecyclable:
 			reason = NonceUsedReleased
 		}
 		b.move(i, NonceAccepted, reason, message)
@@ -215,6 +225,17 @@ func (b *nonceBook) included(n *ExternalNonce) (Hash, *Receipt) {
 		}
 	}
 	return Hash{}, nil
+}
+
+// receiptsRead reports whether the receipts of all recorded hashes of a settled nonce are known:
+// those that are missing were read after the chain had used it.
+func (b *nonceBook) receiptsRead(n *ExternalNonce) bool {
+	for _, h := range n.Hashes {
+		if _, ok := b.v.External.Receipts[h]; !ok || n.Nonce >= b.v.External.Settled {
+			return false
+		}
+	}
+	return true
 }
 
 // ReportedHashes returns the recorded hashes whose receipts are read with the account.
@@ -316,14 +337,28 @@ func (b *nonceBook) afterThis(r *NonceRequest) bool {
 			return n.State == NonceRecyclable && b.writes[n.Nonce] != nil
 		})
 	case RequestRecordHash:
-		i := b.find(r.Reservation)
+		i := b.held(r)
 		if i < 0 {
 			return r.Accepted != nil && b.writes[r.Accepted.Nonce] != nil
 		}
 		w := b.writes[b.rows[i].Nonce]
-		return w != nil && w.Hash != (Hash{}) && w.Hash != r.Hash
+		return w != nil && (b.rows[i].Reservation != r.Reservation ||
+			w.Hash != (Hash{}) && w.Hash != r.Hash)
+	case RequestQuarantine:
+		i := b.held(r)
+		return i >= 0 && b.rows[i].Reservation != r.Reservation &&
+			b.writes[b.rows[i].Nonce] != nil
 	}
 	return false
+}
+
+// held returns the row of the nonce that the reservation of a request holds, or held before; -1: it
+// is not in memory.
+func (b *nonceBook) held(r *NonceRequest) int {
+	if i := b.find(r.Reservation); i >= 0 || r.Given == nil {
+		return i
+	}
+	return slices.IndexFunc(b.rows, func(n ExternalNonce) bool { return n.Nonce == *r.Given })
 }
 
 func (b *nonceBook) apply(r *NonceRequest) (result string, nonce *Nonce) {
@@ -450,26 +485,56 @@ const ended = ResultNonceState + ": the nonce was released, and is reserved by a
 // recordHash records that bytes exist. It is no evidence that they were used, and it is never too
 // late: also a nonce that its holder released is quarantined again.
 func (b *nonceBook) recordHash(r *NonceRequest) string {
-	i := b.find(r.Reservation)
-	switch {
-	case i < 0 && r.Accepted != nil:
+	i := b.held(r)
+	if i < 0 && r.Accepted != nil {
 		b.rows = append(b.rows, *r.Accepted)
 		slices.SortFunc(b.rows, byNonce)
-		i = b.find(r.Reservation)
-	case i < 0:
+		i = b.held(r)
+	}
+	if i < 0 {
 		return ended
 	}
 	n := &b.rows[i]
+	if n.Reservation != r.Reservation {
+		return b.formerSigned(i, r)
+	}
 	if slices.Contains(n.Hashes, r.Hash) && n.State != NonceRecyclable {
 		return Applied
 	}
-	if n.State == NonceAccepted {
+	switch {
+	case n.State == NonceAccepted:
 		b.write(i).Hash = r.Hash
-	} else {
+	case n.Reason == NonceFormerSigned: // it stays shown
+		b.write(i).Hash = r.Hash
+	default:
 		b.move(i, NoncePending, NonceHashRecorded, "").Hash = r.Hash
 	}
 	n.Hashes = append(slices.Clone(n.Hashes), r.Hash)
 	return Applied
+}
+
+// formerSigned records that the holder of an earlier reservation signed for a nonce that it had
+// released. Another client may sign for it as well, so the nonce needs an operator, and is never
+// reserved again.
+func (b *nonceBook) formerSigned(i int, r *NonceRequest) string {
+	n := &b.rows[i]
+	if r.Hash != (Hash{}) && slices.Contains(n.Hashes, r.Hash) {
+		return ended
+	}
+	message := fmt.Sprintf("reservation %s had released it as never signed", r.Reservation)
+	switch {
+	case n.State != NonceAccepted:
+		b.move(i, NoncePending, NonceFormerSigned, message)
+		n.NeedsOperator = true
+	case r.Hash == (Hash{}):
+		return ended
+	}
+	if r.Hash != (Hash{}) {
+		w := b.write(i)
+		w.Hash, w.Former = r.Hash, r.Reservation
+		n.Hashes = append(slices.Clone(n.Hashes), r.Hash)
+	}
+	return ended
 }
 
 func byNonce(a, b ExternalNonce) int {
@@ -486,7 +551,7 @@ func byNonce(a, b ExternalNonce) int {
 func (b *nonceBook) release(r *NonceRequest) string {
 	i := b.find(r.Reservation)
 	switch {
-	case i < 0 && r.Accepted != nil:
+	case i < 0 && r.accepted():
 		return nonceState("it is ACCEPTED: the chain has used it")
 	case i < 0:
 		return Applied // released before, and reserved by another client since
@@ -502,24 +567,35 @@ func (b *nonceBook) release(r *NonceRequest) string {
 	return Applied
 }
 
-// mayBeSigned reports whether signed bytes for a nonce are known.
+// mayBeSigned reports whether signed bytes for a nonce are known, or are about to be: also those of
+// a cancel transaction that it was decided to send.
 func (b *nonceBook) mayBeSigned(n *ExternalNonce) bool {
-	if len(n.Hashes) > 0 {
+	if len(n.Hashes) > 0 || n.State == NoncePending && slices.Contains(notFreed, n.Reason) {
 		return true
 	}
+	return b.hasTx(n)
+}
+
+// hasTx reports whether Fencepost tracks a transaction for a nonce.
+func (b *nonceBook) hasTx(n *ExternalNonce) bool {
 	has := func(tx Tx) bool {
 		return tx.Reservation == n.Reservation || tx.Nonce != nil && *tx.Nonce == n.Nonce
 	}
 	return slices.ContainsFunc(b.v.Open, has) || slices.ContainsFunc(b.v.Queue, has)
 }
 
+// notFreed lists the reasons of PENDING nonces that no word makes RECYCLABLE again.
+var notFreed = []string{NonceFormerSigned, NonceHole, NonceByOperator}
+
 func (b *nonceBook) quarantine(r *NonceRequest) string {
-	i := b.find(r.Reservation)
+	i := b.held(r)
 	switch {
-	case i < 0 && r.Accepted != nil:
+	case i < 0 && r.accepted():
 		return Applied
 	case i < 0:
 		return ended
+	case b.rows[i].Reservation != r.Reservation:
+		return b.formerSigned(i, r)
 	case b.rows[i].State == NonceReserved:
 		b.move(i, NoncePending, NonceQuarantined, r.Reason)
 	case b.rows[i].State == NonceRecyclable:
@@ -531,7 +607,7 @@ func (b *nonceBook) quarantine(r *NonceRequest) string {
 func (b *nonceBook) extend(r *NonceRequest) string {
 	i := b.find(r.Reservation)
 	switch {
-	case i < 0 && r.Accepted == nil:
+	case i < 0 && !r.accepted():
 		return ended
 	case i < 0 || b.rows[i].State != NonceReserved:
 		state := NonceAccepted
@@ -549,7 +625,7 @@ func (b *nonceBook) extend(r *NonceRequest) string {
 func (b *nonceBook) resolve(r *NonceRequest) string {
 	i := b.find(r.Reservation)
 	switch {
-	case i < 0 && r.Accepted != nil:
+	case i < 0 && r.accepted():
 		return nonceState("it is ACCEPTED: the chain has used it")
 	case i < 0:
 		return nonceState("another reservation holds the nonce by now; read it again")
@@ -558,10 +634,11 @@ func (b *nonceBook) resolve(r *NonceRequest) string {
 	switch {
 	case r.Action == NonceNeverSigned && n.State == NonceRecyclable:
 		return Applied
-	case n.State != NoncePending:
+	case n.State != NoncePending && (r.Action != NonceFill || n.State != NonceRecyclable):
 		return nonceState("it is %s, not PENDING", n.State)
-	case r.Action == NonceFill:
-		return Applied // the caller queues the cancel transaction
+	case r.Action == NonceFill: // the caller queues the cancel transaction
+		b.move(i, NoncePending, NonceByOperator, r.Operator+": "+r.Reason)
+		return Applied
 	case r.Action != NonceNeverSigned:
 		return ResultUnknownCommand
 	case b.mayBeSigned(n):

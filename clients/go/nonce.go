@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -53,7 +55,9 @@ type NonceOptions struct {
 	// the same nonce. While it is reserved, its handler must then sign the same transaction; after
 	// that, the call returns its handle and runs no handler.
 	RequestID string
-	// Holder names this process to operators.
+	// Holder names this process; default: a name of its host and process id, and a random part.
+	// While the nonce of a RequestID is reserved, another holder gets an error
+	// (IDEMPOTENCY_KEY_REUSED), so that its handler does not run as well.
 	Holder string
 	// TTL is the time until the reservation of a process that died expires; at least 1 s, default
 	// 30 s. While the handler runs, the reservation is extended.
@@ -80,6 +84,9 @@ func (c *Client) WithNonce(ctx context.Context, submitter string, handler NonceH
 	o NonceOptions) (*NonceHandle, error) {
 	if o.RequestID == "" {
 		o.RequestID = rand.Text()
+	}
+	if o.Holder == "" {
+		o.Holder = thisProcess()
 	}
 	if o.TTL <= 0 {
 		o.TTL = defaultNonceTTL
@@ -109,6 +116,15 @@ func (c *Client) WithNonce(ctx context.Context, submitter string, handler NonceH
 	}
 	return c.nonceHandle(n), nil
 }
+
+// thisProcess is the default holder of reservations. No other process has the same.
+var thisProcess = sync.OnceValue(func() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s/%d/%s", shorten(host, maxHost), os.Getpid(), rand.Text())
+})
+
+// maxHost keeps a default holder within its limit of 128 characters.
+const maxHost = 64
 
 // runHandler extends the reservation while the handler runs.
 func (c *Client) runHandler(ctx context.Context, n *pb.Nonce, handler NonceHandler,

@@ -9,6 +9,8 @@ type NonceAPI struct {
 	MaxTTL            time.Duration
 	ReconcileInterval time.Duration
 	HardMaxAge        time.Duration
+	FillHoles         bool
+	FillAfter         time.Duration
 }
 
 func nonceFields() []field[NonceAPI] {
@@ -30,5 +32,14 @@ func nonceFields() []field[NonceAPI] {
 			"Age of a PENDING nonce after which it needs an operator, who decides with "+
 				"ResolveNonce. 0: never.",
 			func(n *NonceAPI) *time.Duration { return &n.HardMaxAge }),
+		value("fill_holes", yesNo(), "false",
+			"Fill a nonce with a cancel transaction if signed transactions above it wait for it, "+
+				"none is known for it, and it is RECYCLABLE for fill_after, or PENDING for "+
+				"pending_hard_max_age. Fencepost must have the key. A transaction that a client "+
+				"signed for it without a report may then never be included.",
+			func(n *NonceAPI) *bool { return &n.FillHoles }),
+		value("fill_after", span(time.Second, 30*24*time.Hour), "5m",
+			"Age of a hole before fill_holes fills it.",
+			func(n *NonceAPI) *time.Duration { return &n.FillAfter }),
 	}
 }

@@ -43,8 +43,9 @@ func otherNames() []otherName {
 			"Always on: each owner reconciles its own submitters."},
 		{"transactions.nonceStateTimeout", nil, "Nonces are not cached: they come from the " +
 			"ledger only."},
-		{"hole.fill_timeout", nil, "Only accounts of mode external have holes; an " +
-			"operator fills them with ResolveNonce."},
+		{"hole.fill_timeout", []string{"nonce_api.fill_after", "nonce_api.fill_holes"},
+			"Only accounts of mode external have holes. Off by default; an operator fills them " +
+				"with ResolveNonce."},
 		{"nonce.cleanup-enabled", nil, "The ledger keeps all transactions, because a request_id " +
 			"names one transaction forever."},
 

@@ -164,6 +164,9 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 			ReconcileInterval: n.cfg.NonceAPI.ReconcileInterval,
 			HardMaxAge:        n.cfg.NonceAPI.HardMaxAge,
 		}
+		if n.cfg.NonceAPI.FillHoles {
+			policy.External.FillAfter = n.cfg.NonceAPI.FillAfter
+		}
 		o.Chains = append(o.Chains, engine.ChainOptions{
 			Name: c.Name, PollInterval: c.PollInterval,
 			Chain:    traceChain(n.extras.chain(n.chains[i]), n.traces.Tracer("chain")),

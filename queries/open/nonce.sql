@@ -2,7 +2,8 @@
 
 -- InsertNonceRequests asks something of the owners of these submitters. An ALLOCATE whose key
 -- exists is not inserted; one that was refused, or was never applied, is asked again, because its
--- caller is waiting now. Requests to a submitter in another mode are not inserted.
+-- caller is waiting now. Requests to a submitter in another mode are not inserted; the lock keeps
+-- the mode until the request is seen (see the trigger mode_needs_rest).
 -- name: InsertNonceRequests :many
 WITH request AS MATERIALIZED (
     SELECT unnest(@submitter_ids::INT[])     AS submitter_id,
@@ -16,15 +17,19 @@ WITH request AS MATERIALIZED (
            unnest(@reasons::TEXT[])          AS reason,
            unnest(@operators::TEXT[])        AS operator,
            unnest(@callers::TEXT[])          AS caller
+), external AS MATERIALIZED (
+    SELECT s.submitter_id
+      FROM submitter s
+     WHERE s.submitter_id = ANY(@submitter_ids::INT[]) AND s.mode = 'EXTERNAL'
+     ORDER BY s.submitter_id
+       FOR SHARE
 )
 INSERT INTO nonce_request AS q (submitter_id, kind, reservation_id, request_id, holder, ttl_ms,
                                 tx_hash, action, reason, operator, caller)
 SELECT r.submitter_id, r.kind, r.reservation_id, NULLIF(r.request_id, ''), r.holder, r.ttl_ms,
        NULLIF(r.tx_hash, ''), r.action, r.reason, r.operator, r.caller
   FROM request r
- WHERE (r.submitter_id IN (SELECT s.submitter_id FROM submitter s
-                            WHERE s.submitter_id = ANY(@submitter_ids::INT[])
-                              AND s.mode = 'EXTERNAL')) IS TRUE
+ WHERE (r.submitter_id IN (SELECT x.submitter_id FROM external x)) IS TRUE
  ORDER BY r.submitter_id, r.request_id, r.reservation_id
     ON CONFLICT (submitter_id, request_id) WHERE kind = 'ALLOCATE' DO UPDATE
    SET created_at = CASE WHEN q.nonce IS NULL THEN clock_timestamp() ELSE q.created_at END,
@@ -43,13 +48,15 @@ SELECT q.request_no, q.result::TEXT AS result, coalesce(q.nonce, -1)::BIGINT AS 
  WHERE q.applied_at IS NOT NULL;
 
 -- InboxNonces lists the oldest requests of submitters that are not applied. An ALLOCATE that is
--- older than @stale seconds has no caller any more. accepted: the nonce of its reservation is
--- ACCEPTED, which the owner does not keep in memory.
+-- older than @stale seconds has no caller any more. given: the nonce that its reservation was
+-- given. accepted: that nonce is ACCEPTED, which the owner does not keep in memory.
 -- name: InboxNonces :many
 SELECT k.submitter_id, k.request_no, k.kind, k.reservation_id, k.holder, k.ttl_ms, k.tx_hash,
        k.action, k.reason, k.operator, k.caller,
        (k.created_at < clock_timestamp() - make_interval(secs => @stale::FLOAT8))::BOOLEAN AS stale,
+       coalesce(g.nonce, -1)::BIGINT AS given,
        coalesce(x.nonce, -1)::BIGINT AS accepted,
+       coalesce(x.reservation_id, k.reservation_id)::UUID AS accepted_reservation,
        coalesce(x.version, 0)::BIGINT AS version,
        coalesce(x.holder, '')::TEXT AS accepted_holder,
        coalesce(x.caller, '')::TEXT AS accepted_caller,
@@ -61,8 +68,11 @@ SELECT k.submitter_id, k.request_no, k.kind, k.reservation_id, k.holder, k.ttl_m
         WHERE c.submitter_id = s.submitter_id AND c.applied_at IS NULL
         ORDER BY c.request_no
         LIMIT @most::INT) k
-  LEFT JOIN external_nonce x ON x.submitter_id = k.submitter_id
-                            AND x.reservation_id = k.reservation_id AND x.state = 'ACCEPTED'
+  LEFT JOIN nonce_request g ON g.submitter_id = k.submitter_id
+                           AND g.reservation_id = k.reservation_id AND g.kind = 'ALLOCATE'
+                           AND k.kind <> 'ALLOCATE'
+  LEFT JOIN external_nonce x ON x.submitter_id = k.submitter_id AND x.nonce = g.nonce
+                            AND x.state = 'ACCEPTED'
  ORDER BY k.submitter_id, k.request_no;
 
 -- OpenNonces lists the nonces of a submitter that its owner keeps in memory, lowest first.

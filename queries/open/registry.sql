@@ -45,10 +45,10 @@ UPDATE submitter s SET start_from = @start_from
 -- UPDATE command that follows. NULL leaves a policy unchanged, even while another process changes
 -- it. A submitter that becomes pipelined loses its owner, which may be an older program: see the
 -- trigger lease_needs_mode. So does one that becomes external, or was: that changes nothing while
--- anything is queued, open or reserved (the trigger mode_needs_rest). A limit that does not fit the
--- mode changes nothing. A lower limit comes
--- with the command: no nonce is taken until the owner knows the limit (see Commit), and no audit
--- takes the nonces in flight for a violation.
+-- anything is queued, open or reserved (the trigger mode_needs_rest; rests keeps the owner then). A
+-- limit that does not fit the mode changes nothing. A lower limit comes with the command: no nonce
+-- is taken until the owner knows the limit (see Commit), and no audit takes the nonces in flight
+-- for a violation.
 -- name: SetPolicies :execrows
 WITH wanted AS MATERIALIZED (
     SELECT s.submitter_id, s.mode AS old_mode, s.max_in_flight AS old_limit,
@@ -61,12 +61,24 @@ WITH wanted AS MATERIALIZED (
                 ELSE s.max_in_flight END AS max_in_flight
       FROM submitter s
      WHERE s.submitter_id = @submitter_id
+), rests AS MATERIALIZED (
+    SELECT w.submitter_id
+      FROM wanted w
+     WHERE (w.mode <> 'STRICT' OR w.max_in_flight = 1)
+       AND ((w.old_mode = 'EXTERNAL') = (w.mode = 'EXTERNAL')
+            OR NOT EXISTS (SELECT FROM managed_tx t
+                            WHERE t.submitter_id = w.submitter_id AND t.terminal_at IS NULL)
+               AND NOT EXISTS (SELECT FROM external_nonce x
+                                WHERE x.submitter_id = w.submitter_id AND x.state <> 'ACCEPTED')
+               AND NOT EXISTS (SELECT FROM nonce_request q
+                                WHERE q.submitter_id = w.submitter_id AND q.applied_at IS NULL))
 ), released AS (
     UPDATE submitter_lease l
        SET owner_node = '', fencing_token = l.fencing_token + 1, released = TRUE,
            expires_at = clock_timestamp()
       FROM wanted w
      WHERE l.submitter_id = w.submitter_id
+       AND w.submitter_id IN (SELECT r.submitter_id FROM rests r)
        AND (w.old_mode = 'STRICT' AND w.mode <> 'STRICT'
             OR (w.old_mode = 'EXTERNAL') <> (w.mode = 'EXTERNAL'))
     RETURNING l.submitter_id

@@ -39,7 +39,11 @@ export interface NonceOptions extends WaitOptions {
    * call returns its handle and runs no handler.
    */
   readonly requestId?: string;
-  /** Names this process to operators. */
+  /**
+   * Names this process; default: a name of its own. While the nonce of a requestId is reserved,
+   * another holder gets an error (IDEMPOTENCY_KEY_REUSED), so that its handler does not run as
+   * well.
+   */
   readonly holder?: string;
   /**
    * Time until the reservation of a process that died expires; at least 1 s, default 30 s. While
@@ -47,6 +51,9 @@ export interface NonceOptions extends WaitOptions {
    */
   readonly ttlMs?: number;
 }
+
+/** The default holder of reservations. No other process has the same. */
+const thisProcess = `ts/${globalThis.crypto.randomUUID()}`;
 
 const pollMs = 1000;
 const maxReason = 500;
@@ -63,7 +70,7 @@ export async function withNonce(
     {
       submitter,
       requestId: options.requestId ?? globalThis.crypto.randomUUID(),
-      holder: options.holder ?? "",
+      holder: options.holder ?? thisProcess,
       ttl: duration(ttlMs),
     },
     callOptions(options.signal),

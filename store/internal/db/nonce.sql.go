@@ -15,7 +15,9 @@ const inboxNonces = `-- name: InboxNonces :many
 SELECT k.submitter_id, k.request_no, k.kind, k.reservation_id, k.holder, k.ttl_ms, k.tx_hash,
        k.action, k.reason, k.operator, k.caller,
        (k.created_at < clock_timestamp() - make_interval(secs => $1::FLOAT8))::BOOLEAN AS stale,
+       coalesce(g.nonce, -1)::BIGINT AS given,
        coalesce(x.nonce, -1)::BIGINT AS accepted,
+       coalesce(x.reservation_id, k.reservation_id)::UUID AS accepted_reservation,
        coalesce(x.version, 0)::BIGINT AS version,
        coalesce(x.holder, '')::TEXT AS accepted_holder,
        coalesce(x.caller, '')::TEXT AS accepted_caller,
@@ -27,8 +29,11 @@ SELECT k.submitter_id, k.request_no, k.kind, k.reservation_id, k.holder, k.ttl_m
         WHERE c.submitter_id = s.submitter_id AND c.applied_at IS NULL
         ORDER BY c.request_no
         LIMIT $3::INT) k
-  LEFT JOIN external_nonce x ON x.submitter_id = k.submitter_id
-                            AND x.reservation_id = k.reservation_id AND x.state = 'ACCEPTED'
+  LEFT JOIN nonce_request g ON g.submitter_id = k.submitter_id
+                           AND g.reservation_id = k.reservation_id AND g.kind = 'ALLOCATE'
+                           AND k.kind <> 'ALLOCATE'
+  LEFT JOIN external_nonce x ON x.submitter_id = k.submitter_id AND x.nonce = g.nonce
+                            AND x.state = 'ACCEPTED'
  ORDER BY k.submitter_id, k.request_no
 `
 
@@ -39,29 +44,31 @@ type InboxNoncesParams struct {
 }
 
 type InboxNoncesRow struct {
-	SubmitterID     int32
-	RequestNo       int64
-	Kind            string
-	ReservationID   uuid.UUID
-	Holder          string
-	TtlMs           int64
-	TxHash          []byte
-	Action          string
-	Reason          string
-	Operator        string
-	Caller          string
-	Stale           bool
-	Accepted        int64
-	Version         int64
-	AcceptedHolder  string
-	AcceptedCaller  string
-	AcceptedReason  string
-	AcceptedMessage string
+	SubmitterID         int32
+	RequestNo           int64
+	Kind                string
+	ReservationID       uuid.UUID
+	Holder              string
+	TtlMs               int64
+	TxHash              []byte
+	Action              string
+	Reason              string
+	Operator            string
+	Caller              string
+	Stale               bool
+	Given               int64
+	Accepted            int64
+	AcceptedReservation uuid.UUID
+	Version             int64
+	AcceptedHolder      string
+	AcceptedCaller      string
+	AcceptedReason      string
+	AcceptedMessage     string
 }
 
 // InboxNonces lists the oldest requests of submitters that are not applied. An ALLOCATE that is
-// older than @stale seconds has no caller any more. accepted: the nonce of its reservation is
-// ACCEPTED, which the owner does not keep in memory.
+// older than @stale seconds has no caller any more. given: the nonce that its reservation was
+// given. accepted: that nonce is ACCEPTED, which the owner does not keep in memory.
 func (q *Queries) InboxNonces(ctx context.Context, arg InboxNoncesParams) ([]InboxNoncesRow, error) {
 	rows, err := q.db.Query(ctx, inboxNonces, arg.Stale, arg.SubmitterIds, arg.Most)
 	if err != nil {
@@ -84,7 +91,9 @@ func (q *Queries) InboxNonces(ctx context.Context, arg InboxNoncesParams) ([]Inb
 			&i.Operator,
 			&i.Caller,
 			&i.Stale,
+			&i.Given,
 			&i.Accepted,
+			&i.AcceptedReservation,
 			&i.Version,
 			&i.AcceptedHolder,
 			&i.AcceptedCaller,
@@ -115,15 +124,19 @@ WITH request AS MATERIALIZED (
            unnest($9::TEXT[])          AS reason,
            unnest($10::TEXT[])        AS operator,
            unnest($11::TEXT[])          AS caller
+), external AS MATERIALIZED (
+    SELECT s.submitter_id
+      FROM submitter s
+     WHERE s.submitter_id = ANY($1::INT[]) AND s.mode = 'EXTERNAL'
+     ORDER BY s.submitter_id
+       FOR SHARE
 )
 INSERT INTO nonce_request AS q (submitter_id, kind, reservation_id, request_id, holder, ttl_ms,
                                 tx_hash, action, reason, operator, caller)
 SELECT r.submitter_id, r.kind, r.reservation_id, NULLIF(r.request_id, ''), r.holder, r.ttl_ms,
        NULLIF(r.tx_hash, ''), r.action, r.reason, r.operator, r.caller
   FROM request r
- WHERE (r.submitter_id IN (SELECT s.submitter_id FROM submitter s
-                            WHERE s.submitter_id = ANY($1::INT[])
-                              AND s.mode = 'EXTERNAL')) IS TRUE
+ WHERE (r.submitter_id IN (SELECT x.submitter_id FROM external x)) IS TRUE
  ORDER BY r.submitter_id, r.request_id, r.reservation_id
     ON CONFLICT (submitter_id, request_id) WHERE kind = 'ALLOCATE' DO UPDATE
    SET created_at = CASE WHEN q.nonce IS NULL THEN clock_timestamp() ELSE q.created_at END,
@@ -162,7 +175,8 @@ type InsertNonceRequestsRow struct {
 // Reserved nonces of submitters in mode EXTERNAL: requests of clients, and reads.
 // InsertNonceRequests asks something of the owners of these submitters. An ALLOCATE whose key
 // exists is not inserted; one that was refused, or was never applied, is asked again, because its
-// caller is waiting now. Requests to a submitter in another mode are not inserted.
+// caller is waiting now. Requests to a submitter in another mode are not inserted; the lock keeps
+// the mode until the request is seen (see the trigger mode_needs_rest).
 func (q *Queries) InsertNonceRequests(ctx context.Context, arg InsertNonceRequestsParams) ([]InsertNonceRequestsRow, error) {
 	rows, err := q.db.Query(ctx, insertNonceRequests,
 		arg.SubmitterIds,

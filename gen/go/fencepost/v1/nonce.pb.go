@@ -92,7 +92,7 @@ const (
 	// a hash or signed bytes are recorded for it.
 	NonceDecision_NONCE_DECISION_NEVER_SIGNED NonceDecision = 1
 	// Fencepost fills the nonce with a cancel transaction, if it has the key. If a transaction of the
-	// client exists as well, the chain includes one of the two.
+	// client exists as well, the chain includes one of the two. Also for a RECYCLABLE nonce.
 	NonceDecision_NONCE_DECISION_FILL NonceDecision = 2
 )
 
@@ -159,11 +159,14 @@ type Nonce struct {
 	// none.
 	TxId string `protobuf:"bytes,11,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
 	// Why it is in its state: ALLOCATED, EXPIRED, HASH_RECORDED, QUARANTINED, NEVER_SIGNED,
-	// BY_RECEIPT, BY_SETTLED_NONCE, BY_OPERATOR, RESTORED, or USED_AFTER_RELEASE. More may follow.
+	// BY_RECEIPT, BY_SETTLED_NONCE, BY_OTHER_TX (used, but by none of the recorded hashes),
+	// BY_OPERATOR, RESTORED, FORMER_HOLDER_SIGNED (after it had released the nonce), HOLE (it is
+	// filled), or USED_AFTER_RELEASE. More may follow.
 	Reason string `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
 	// More about the reason, such as the text of its client; may be empty.
 	Message string `protobuf:"bytes,13,opt,name=message,proto3" json:"message,omitempty"`
-	// PENDING for longer than nonce_api.pending_hard_max_age: decide with ResolveNonce.
+	// PENDING for longer than nonce_api.pending_hard_max_age, or signed for by a former holder:
+	// decide with ResolveNonce.
 	NeedsOperator bool `protobuf:"varint,14,opt,name=needs_operator,json=needsOperator,proto3" json:"needs_operator,omitempty"`
 	// Of the last change of state.
 	StateTime     *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=state_time,json=stateTime,proto3" json:"state_time,omitempty"`
@@ -312,7 +315,8 @@ type AllocateNonceRequest struct {
 	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	// The caller's own key for this reservation, unique within the submitter for ever.
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Names the process that holds the reservation, for operators.
+	// Names the process that holds the reservation, for operators. Another process that repeats the
+	// request_id is rejected while the nonce is RESERVED, if both have a name of their own.
 	Holder string `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`
 	// Time until the nonce becomes PENDING; unset: nonce_api.default_ttl. At most nonce_api.max_ttl.
 	Ttl           *durationpb.Duration `protobuf:"bytes,4,opt,name=ttl,proto3" json:"ttl,omitempty"`
@@ -379,8 +383,11 @@ func (x *AllocateNonceRequest) GetTtl() *durationpb.Duration {
 }
 
 type AllocateNonceResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Nonce         *Nonce                 `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Nonce *Nonce                 `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	// True if this call reserved it, false if an earlier one with the same request_id did: its
+	// process may be signing for the nonce, or may have signed.
+	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -420,6 +427,13 @@ func (x *AllocateNonceResponse) GetNonce() *Nonce {
 		return x.Nonce
 	}
 	return nil
+}
+
+func (x *AllocateNonceResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
 }
 
 type RecordNonceHashRequest struct {
@@ -1326,9 +1340,10 @@ const file_fencepost_v1_nonce_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\trequestId\x12 \n" +
 	"\x06holder\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\x06holder\x127\n" +
 	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\n" +
-	"\xbaH\a\xaa\x01\x042\x02\b\x01R\x03ttl\"B\n" +
+	"\xbaH\a\xaa\x01\x042\x02\b\x01R\x03ttl\"\\\n" +
 	"\x15AllocateNonceResponse\x12)\n" +
-	"\x05nonce\x18\x01 \x01(\v2\x13.fencepost.v1.NonceR\x05nonce\"~\n" +
+	"\x05nonce\x18\x01 \x01(\v2\x13.fencepost.v1.NonceR\x05nonce\x12\x18\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"~\n" +
 	"\x16RecordNonceHashRequest\x12/\n" +
 	"\x0ereservation_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\rreservationId\x123\n" +
 	"\atx_hash\x18\x02 \x01(\tB\x1a\xbaH\x17r\x152\x13^0x[0-9a-fA-F]{64}$R\x06txHash\"D\n" +

@@ -5,8 +5,12 @@ import java.util.UUID;
 
 /** Options of {@link FencepostClient#withNonce}. */
 public final class NonceOptions {
+    /** The default holder of reservations. No other process has the same. */
+    private static final String THIS_PROCESS =
+            "java/" + ProcessHandle.current().pid() + "/" + UUID.randomUUID();
+
     String requestId = UUID.randomUUID().toString();
-    String holder = "";
+    String holder = THIS_PROCESS;
     Duration ttl = Duration.ofSeconds(30);
 
     /**
@@ -19,7 +23,11 @@ public final class NonceOptions {
         return this;
     }
 
-    /** Names this process to operators. */
+    /**
+     * Names this process; default: a name of its own. While the nonce of a requestId is reserved,
+     * another holder gets an error (IDEMPOTENCY_KEY_REUSED), so that its handler does not run as
+     * well.
+     */
     public NonceOptions holder(String name) {
         holder = name;
         return this;

@@ -151,7 +151,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object holder_ = "";
   /**
    * <pre>
-   * Names the process that holds the reservation, for operators.
+   * Names the process that holds the reservation, for operators. Another process that repeats the
+   * request_id is rejected while the nonce is RESERVED, if both have a name of their own.
    * </pre>
    *
    * <code>string holder = 3 [json_name = "holder"];</code>
@@ -172,7 +173,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Names the process that holds the reservation, for operators.
+   * Names the process that holds the reservation, for operators. Another process that repeats the
+   * request_id is rejected while the nonce is RESERVED, if both have a name of their own.
    * </pre>
    *
    * <code>string holder = 3 [json_name = "holder"];</code>
@@ -807,7 +809,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object holder_ = "";
     /**
      * <pre>
-     * Names the process that holds the reservation, for operators.
+     * Names the process that holds the reservation, for operators. Another process that repeats the
+     * request_id is rejected while the nonce is RESERVED, if both have a name of their own.
      * </pre>
      *
      * <code>string holder = 3 [json_name = "holder"];</code>
@@ -827,7 +830,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Names the process that holds the reservation, for operators.
+     * Names the process that holds the reservation, for operators. Another process that repeats the
+     * request_id is rejected while the nonce is RESERVED, if both have a name of their own.
      * </pre>
      *
      * <code>string holder = 3 [json_name = "holder"];</code>
@@ -848,7 +852,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Names the process that holds the reservation, for operators.
+     * Names the process that holds the reservation, for operators. Another process that repeats the
+     * request_id is rejected while the nonce is RESERVED, if both have a name of their own.
      * </pre>
      *
      * <code>string holder = 3 [json_name = "holder"];</code>
@@ -865,7 +870,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Names the process that holds the reservation, for operators.
+     * Names the process that holds the reservation, for operators. Another process that repeats the
+     * request_id is rejected while the nonce is RESERVED, if both have a name of their own.
      * </pre>
      *
      * <code>string holder = 3 [json_name = "holder"];</code>
@@ -879,7 +885,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Names the process that holds the reservation, for operators.
+     * Names the process that holds the reservation, for operators. Another process that repeats the
+     * request_id is rejected while the nonce is RESERVED, if both have a name of their own.
      * </pre>
      *
      * <code>string holder = 3 [json_name = "holder"];</code>

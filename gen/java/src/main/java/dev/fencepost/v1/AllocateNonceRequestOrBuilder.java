@@ -52,7 +52,8 @@ public interface AllocateNonceRequestOrBuilder extends
 
   /**
    * <pre>
-   * Names the process that holds the reservation, for operators.
+   * Names the process that holds the reservation, for operators. Another process that repeats the
+   * request_id is rejected while the nonce is RESERVED, if both have a name of their own.
    * </pre>
    *
    * <code>string holder = 3 [json_name = "holder"];</code>
@@ -61,7 +62,8 @@ public interface AllocateNonceRequestOrBuilder extends
   java.lang.String getHolder();
   /**
    * <pre>
-   * Names the process that holds the reservation, for operators.
+   * Names the process that holds the reservation, for operators. Another process that repeats the
+   * request_id is rejected while the nonce is RESERVED, if both have a name of their own.
    * </pre>
    *
    * <code>string holder = 3 [json_name = "holder"];</code>

@@ -75,6 +75,22 @@ private static final long serialVersionUID = 0L;
     return nonce_ == null ? dev.fencepost.v1.Nonce.getDefaultInstance() : nonce_;
   }
 
+  public static final int CREATED_FIELD_NUMBER = 2;
+  private boolean created_ = false;
+  /**
+   * <pre>
+   * True if this call reserved it, false if an earlier one with the same request_id did: its
+   * process may be signing for the nonce, or may have signed.
+   * </pre>
+   *
+   * <code>bool created = 2 [json_name = "created"];</code>
+   * @return The created.
+   */
+  @java.lang.Override
+  public boolean getCreated() {
+    return created_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -92,6 +108,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(1, getNonce());
     }
+    if (created_ != false) {
+      output.writeBool(2, created_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -99,6 +118,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(1, getNonce());
+    }
+    if (created_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(2, created_);
     }
     return size;
   }
@@ -129,6 +152,8 @@ private static final long serialVersionUID = 0L;
       if (!getNonce()
           .equals(other.getNonce())) return false;
     }
+    if (getCreated()
+        != other.getCreated()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -144,6 +169,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + NONCE_FIELD_NUMBER;
       hash = (53 * hash) + getNonce().hashCode();
     }
+    hash = (37 * hash) + CREATED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getCreated());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -286,6 +314,7 @@ private static final long serialVersionUID = 0L;
         nonceBuilder_.dispose();
         nonceBuilder_ = null;
       }
+      created_ = false;
       return this;
     }
 
@@ -326,6 +355,9 @@ private static final long serialVersionUID = 0L;
             : nonceBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000002) != 0)) {
+        result.created_ = created_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -343,6 +375,9 @@ private static final long serialVersionUID = 0L;
       if (other == dev.fencepost.v1.AllocateNonceResponse.getDefaultInstance()) return this;
       if (other.hasNonce()) {
         mergeNonce(other.getNonce());
+      }
+      if (other.getCreated() != false) {
+        setCreated(other.getCreated());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -375,6 +410,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000001;
               break;
             } // case 10
+            case 16: {
+              created_ = input.readBool();
+              bitField0_ |= 0x00000002;
+              break;
+            } // case 16
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -509,6 +549,53 @@ private static final long serialVersionUID = 0L;
         nonce_ = null;
       }
       return nonceBuilder_;
+    }
+
+    private boolean created_ ;
+    /**
+     * <pre>
+     * True if this call reserved it, false if an earlier one with the same request_id did: its
+     * process may be signing for the nonce, or may have signed.
+     * </pre>
+     *
+     * <code>bool created = 2 [json_name = "created"];</code>
+     * @return The created.
+     */
+    @java.lang.Override
+    public boolean getCreated() {
+      return created_;
+    }
+    /**
+     * <pre>
+     * True if this call reserved it, false if an earlier one with the same request_id did: its
+     * process may be signing for the nonce, or may have signed.
+     * </pre>
+     *
+     * <code>bool created = 2 [json_name = "created"];</code>
+     * @param value The created to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCreated(boolean value) {
+
+      created_ = value;
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * True if this call reserved it, false if an earlier one with the same request_id did: its
+     * process may be signing for the nonce, or may have signed.
+     * </pre>
+     *
+     * <code>bool created = 2 [json_name = "created"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearCreated() {
+      bitField0_ = (bitField0_ & ~0x00000002);
+      created_ = false;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.AllocateNonceResponse)

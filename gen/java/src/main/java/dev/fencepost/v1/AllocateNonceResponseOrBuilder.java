@@ -24,4 +24,15 @@ public interface AllocateNonceResponseOrBuilder extends
    * <code>.fencepost.v1.Nonce nonce = 1 [json_name = "nonce"];</code>
    */
   dev.fencepost.v1.NonceOrBuilder getNonceOrBuilder();
+
+  /**
+   * <pre>
+   * True if this call reserved it, false if an earlier one with the same request_id did: its
+   * process may be signing for the nonce, or may have signed.
+   * </pre>
+   *
+   * <code>bool created = 2 [json_name = "created"];</code>
+   * @return The created.
+   */
+  boolean getCreated();
 }

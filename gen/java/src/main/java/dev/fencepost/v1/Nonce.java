@@ -459,7 +459,9 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Why it is in its state: ALLOCATED, EXPIRED, HASH_RECORDED, QUARANTINED, NEVER_SIGNED,
-   * BY_RECEIPT, BY_SETTLED_NONCE, BY_OPERATOR, RESTORED, or USED_AFTER_RELEASE. More may follow.
+   * BY_RECEIPT, BY_SETTLED_NONCE, BY_OTHER_TX (used, but by none of the recorded hashes),
+   * BY_OPERATOR, RESTORED, FORMER_HOLDER_SIGNED (after it had released the nonce), HOLE (it is
+   * filled), or USED_AFTER_RELEASE. More may follow.
    * </pre>
    *
    * <code>string reason = 12 [json_name = "reason"];</code>
@@ -481,7 +483,9 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Why it is in its state: ALLOCATED, EXPIRED, HASH_RECORDED, QUARANTINED, NEVER_SIGNED,
-   * BY_RECEIPT, BY_SETTLED_NONCE, BY_OPERATOR, RESTORED, or USED_AFTER_RELEASE. More may follow.
+   * BY_RECEIPT, BY_SETTLED_NONCE, BY_OTHER_TX (used, but by none of the recorded hashes),
+   * BY_OPERATOR, RESTORED, FORMER_HOLDER_SIGNED (after it had released the nonce), HOLE (it is
+   * filled), or USED_AFTER_RELEASE. More may follow.
    * </pre>
    *
    * <code>string reason = 12 [json_name = "reason"];</code>
@@ -553,7 +557,8 @@ private static final long serialVersionUID = 0L;
   private boolean needsOperator_ = false;
   /**
    * <pre>
-   * PENDING for longer than nonce_api.pending_hard_max_age: decide with ResolveNonce.
+   * PENDING for longer than nonce_api.pending_hard_max_age, or signed for by a former holder:
+   * decide with ResolveNonce.
    * </pre>
    *
    * <code>bool needs_operator = 14 [json_name = "needsOperator"];</code>
@@ -2301,7 +2306,9 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Why it is in its state: ALLOCATED, EXPIRED, HASH_RECORDED, QUARANTINED, NEVER_SIGNED,
-     * BY_RECEIPT, BY_SETTLED_NONCE, BY_OPERATOR, RESTORED, or USED_AFTER_RELEASE. More may follow.
+     * BY_RECEIPT, BY_SETTLED_NONCE, BY_OTHER_TX (used, but by none of the recorded hashes),
+     * BY_OPERATOR, RESTORED, FORMER_HOLDER_SIGNED (after it had released the nonce), HOLE (it is
+     * filled), or USED_AFTER_RELEASE. More may follow.
      * </pre>
      *
      * <code>string reason = 12 [json_name = "reason"];</code>
@@ -2322,7 +2329,9 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Why it is in its state: ALLOCATED, EXPIRED, HASH_RECORDED, QUARANTINED, NEVER_SIGNED,
-     * BY_RECEIPT, BY_SETTLED_NONCE, BY_OPERATOR, RESTORED, or USED_AFTER_RELEASE. More may follow.
+     * BY_RECEIPT, BY_SETTLED_NONCE, BY_OTHER_TX (used, but by none of the recorded hashes),
+     * BY_OPERATOR, RESTORED, FORMER_HOLDER_SIGNED (after it had released the nonce), HOLE (it is
+     * filled), or USED_AFTER_RELEASE. More may follow.
      * </pre>
      *
      * <code>string reason = 12 [json_name = "reason"];</code>
@@ -2344,7 +2353,9 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Why it is in its state: ALLOCATED, EXPIRED, HASH_RECORDED, QUARANTINED, NEVER_SIGNED,
-     * BY_RECEIPT, BY_SETTLED_NONCE, BY_OPERATOR, RESTORED, or USED_AFTER_RELEASE. More may follow.
+     * BY_RECEIPT, BY_SETTLED_NONCE, BY_OTHER_TX (used, but by none of the recorded hashes),
+     * BY_OPERATOR, RESTORED, FORMER_HOLDER_SIGNED (after it had released the nonce), HOLE (it is
+     * filled), or USED_AFTER_RELEASE. More may follow.
      * </pre>
      *
      * <code>string reason = 12 [json_name = "reason"];</code>
@@ -2362,7 +2373,9 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Why it is in its state: ALLOCATED, EXPIRED, HASH_RECORDED, QUARANTINED, NEVER_SIGNED,
-     * BY_RECEIPT, BY_SETTLED_NONCE, BY_OPERATOR, RESTORED, or USED_AFTER_RELEASE. More may follow.
+     * BY_RECEIPT, BY_SETTLED_NONCE, BY_OTHER_TX (used, but by none of the recorded hashes),
+     * BY_OPERATOR, RESTORED, FORMER_HOLDER_SIGNED (after it had released the nonce), HOLE (it is
+     * filled), or USED_AFTER_RELEASE. More may follow.
      * </pre>
      *
      * <code>string reason = 12 [json_name = "reason"];</code>
@@ -2377,7 +2390,9 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Why it is in its state: ALLOCATED, EXPIRED, HASH_RECORDED, QUARANTINED, NEVER_SIGNED,
-     * BY_RECEIPT, BY_SETTLED_NONCE, BY_OPERATOR, RESTORED, or USED_AFTER_RELEASE. More may follow.
+     * BY_RECEIPT, BY_SETTLED_NONCE, BY_OTHER_TX (used, but by none of the recorded hashes),
+     * BY_OPERATOR, RESTORED, FORMER_HOLDER_SIGNED (after it had released the nonce), HOLE (it is
+     * filled), or USED_AFTER_RELEASE. More may follow.
      * </pre>
      *
      * <code>string reason = 12 [json_name = "reason"];</code>
@@ -2489,7 +2504,8 @@ private static final long serialVersionUID = 0L;
     private boolean needsOperator_ ;
     /**
      * <pre>
-     * PENDING for longer than nonce_api.pending_hard_max_age: decide with ResolveNonce.
+     * PENDING for longer than nonce_api.pending_hard_max_age, or signed for by a former holder:
+     * decide with ResolveNonce.
      * </pre>
      *
      * <code>bool needs_operator = 14 [json_name = "needsOperator"];</code>
@@ -2501,7 +2517,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PENDING for longer than nonce_api.pending_hard_max_age: decide with ResolveNonce.
+     * PENDING for longer than nonce_api.pending_hard_max_age, or signed for by a former holder:
+     * decide with ResolveNonce.
      * </pre>
      *
      * <code>bool needs_operator = 14 [json_name = "needsOperator"];</code>
@@ -2517,7 +2534,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PENDING for longer than nonce_api.pending_hard_max_age: decide with ResolveNonce.
+     * PENDING for longer than nonce_api.pending_hard_max_age, or signed for by a former holder:
+     * decide with ResolveNonce.
      * </pre>
      *
      * <code>bool needs_operator = 14 [json_name = "needsOperator"];</code>

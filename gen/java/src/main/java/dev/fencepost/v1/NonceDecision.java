@@ -27,7 +27,7 @@ public enum NonceDecision
   /**
    * <pre>
    * Fencepost fills the nonce with a cancel transaction, if it has the key. If a transaction of the
-   * client exists as well, the chain includes one of the two.
+   * client exists as well, the chain includes one of the two. Also for a RECYCLABLE nonce.
    * </pre>
    *
    * <code>NONCE_DECISION_FILL = 2;</code>
@@ -61,7 +61,7 @@ public enum NonceDecision
   /**
    * <pre>
    * Fencepost fills the nonce with a cancel transaction, if it has the key. If a transaction of the
-   * client exists as well, the chain includes one of the two.
+   * client exists as well, the chain includes one of the two. Also for a RECYCLABLE nonce.
    * </pre>
    *
    * <code>NONCE_DECISION_FILL = 2;</code>

@@ -221,7 +221,9 @@ public interface NonceOrBuilder extends
   /**
    * <pre>
    * Why it is in its state: ALLOCATED, EXPIRED, HASH_RECORDED, QUARANTINED, NEVER_SIGNED,
-   * BY_RECEIPT, BY_SETTLED_NONCE, BY_OPERATOR, RESTORED, or USED_AFTER_RELEASE. More may follow.
+   * BY_RECEIPT, BY_SETTLED_NONCE, BY_OTHER_TX (used, but by none of the recorded hashes),
+   * BY_OPERATOR, RESTORED, FORMER_HOLDER_SIGNED (after it had released the nonce), HOLE (it is
+   * filled), or USED_AFTER_RELEASE. More may follow.
    * </pre>
    *
    * <code>string reason = 12 [json_name = "reason"];</code>
@@ -231,7 +233,9 @@ public interface NonceOrBuilder extends
   /**
    * <pre>
    * Why it is in its state: ALLOCATED, EXPIRED, HASH_RECORDED, QUARANTINED, NEVER_SIGNED,
-   * BY_RECEIPT, BY_SETTLED_NONCE, BY_OPERATOR, RESTORED, or USED_AFTER_RELEASE. More may follow.
+   * BY_RECEIPT, BY_SETTLED_NONCE, BY_OTHER_TX (used, but by none of the recorded hashes),
+   * BY_OPERATOR, RESTORED, FORMER_HOLDER_SIGNED (after it had released the nonce), HOLE (it is
+   * filled), or USED_AFTER_RELEASE. More may follow.
    * </pre>
    *
    * <code>string reason = 12 [json_name = "reason"];</code>
@@ -262,7 +266,8 @@ public interface NonceOrBuilder extends
 
   /**
    * <pre>
-   * PENDING for longer than nonce_api.pending_hard_max_age: decide with ResolveNonce.
+   * PENDING for longer than nonce_api.pending_hard_max_age, or signed for by a former holder:
+   * decide with ResolveNonce.
    * </pre>
    *
    * <code>bool needs_operator = 14 [json_name = "needsOperator"];</code>

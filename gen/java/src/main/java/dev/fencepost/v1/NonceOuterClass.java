@@ -151,79 +151,80 @@ public final class NonceOuterClass extends com.google.protobuf.GeneratedFile {
       "er\030\001 \001(\tR\tsubmitter\022\035\n\nrequest_id\030\002 \001(\tR" +
       "\trequestId\022\026\n\006holder\030\003 \001(\tR\006holder\022+\n\003tt" +
       "l\030\004 \001(\0132\031.google.protobuf.DurationR\003ttl\"" +
-      "B\n\025AllocateNonceResponse\022)\n\005nonce\030\001 \001(\0132" +
-      "\023.fencepost.v1.NonceR\005nonce\"X\n\026RecordNon" +
-      "ceHashRequest\022%\n\016reservation_id\030\001 \001(\tR\rr" +
-      "eservationId\022\027\n\007tx_hash\030\002 \001(\tR\006txHash\"D\n" +
-      "\027RecordNonceHashResponse\022)\n\005nonce\030\001 \001(\0132" +
-      "\023.fencepost.v1.NonceR\005nonce\"w\n\023ReleaseNo" +
-      "nceRequest\022%\n\016reservation_id\030\001 \001(\tR\rrese" +
-      "rvationId\022!\n\014never_signed\030\002 \001(\010R\013neverSi" +
-      "gned\022\026\n\006reason\030\003 \001(\tR\006reason\"A\n\024ReleaseN" +
-      "onceResponse\022)\n\005nonce\030\001 \001(\0132\023.fencepost." +
-      "v1.NonceR\005nonce\"W\n\026QuarantineNonceReques" +
-      "t\022%\n\016reservation_id\030\001 \001(\tR\rreservationId" +
-      "\022\026\n\006reason\030\002 \001(\tR\006reason\"D\n\027QuarantineNo" +
-      "nceResponse\022)\n\005nonce\030\001 \001(\0132\023.fencepost.v" +
-      "1.NonceR\005nonce\"n\n\030ExtendReservationReque" +
-      "st\022%\n\016reservation_id\030\001 \001(\tR\rreservationI" +
-      "d\022+\n\003ttl\030\002 \001(\0132\031.google.protobuf.Duratio" +
-      "nR\003ttl\"F\n\031ExtendReservationResponse\022)\n\005n" +
-      "once\030\001 \001(\0132\023.fencepost.v1.NonceR\005nonce\"X" +
-      "\n\023SubmitSignedRequest\022%\n\016reservation_id\030" +
-      "\001 \001(\tR\rreservationId\022\032\n\006raw_tx\030\002 \001(\014B\003\200\001" +
-      "\001R\005rawTx\"c\n\024SubmitSignedResponse\022)\n\005nonc" +
-      "e\030\001 \001(\0132\023.fencepost.v1.NonceR\005nonce\022 \n\002t" +
-      "x\030\002 \001(\0132\020.fencepost.v1.TxR\002tx\"p\n\017GetNonc" +
-      "eRequest\022%\n\016reservation_id\030\001 \001(\tR\rreserv" +
-      "ationId\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\030\n" +
-      "\005nonce\030\003 \001(\004B\0020\001R\005nonce\"=\n\020GetNonceRespo" +
-      "nse\022)\n\005nonce\030\001 \001(\0132\023.fencepost.v1.NonceR" +
-      "\005nonce\"\306\001\n\021ListNoncesRequest\022\034\n\tsubmitte" +
-      "r\030\001 \001(\tR\tsubmitter\0220\n\006states\030\002 \003(\0162\030.fen" +
-      "cepost.v1.NonceStateR\006states\022%\n\016needs_op" +
-      "erator\030\003 \001(\010R\rneedsOperator\022\033\n\tpage_size" +
-      "\030\004 \001(\005R\010pageSize\022\035\n\npage_token\030\005 \001(\tR\tpa" +
-      "geToken\"i\n\022ListNoncesResponse\022+\n\006nonces\030" +
-      "\001 \003(\0132\023.fencepost.v1.NonceR\006nonces\022&\n\017ne" +
-      "xt_page_token\030\002 \001(\tR\rnextPageToken\"\341\001\n\023R" +
-      "esolveNonceRequest\022\034\n\tsubmitter\030\001 \001(\tR\ts" +
-      "ubmitter\022\030\n\005nonce\030\002 \001(\004B\0020\001R\005nonce\0227\n\010de" +
-      "cision\030\003 \001(\0162\033.fencepost.v1.NonceDecisio" +
-      "nR\010decision\022%\n\016reservation_id\030\004 \001(\tR\rres" +
-      "ervationId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010op" +
-      "erator\030\006 \001(\tR\010operator\"A\n\024ResolveNonceRe" +
-      "sponse\022)\n\005nonce\030\001 \001(\0132\023.fencepost.v1.Non" +
-      "ceR\005nonce*\222\001\n\nNonceState\022\033\n\027NONCE_STATE_" +
-      "UNSPECIFIED\020\000\022\030\n\024NONCE_STATE_RESERVED\020\001\022" +
-      "\027\n\023NONCE_STATE_PENDING\020\002\022\030\n\024NONCE_STATE_" +
-      "ACCEPTED\020\003\022\032\n\026NONCE_STATE_RECYCLABLE\020\004*i" +
-      "\n\rNonceDecision\022\036\n\032NONCE_DECISION_UNSPEC" +
-      "IFIED\020\000\022\037\n\033NONCE_DECISION_NEVER_SIGNED\020\001" +
-      "\022\027\n\023NONCE_DECISION_FILL\020\0022\257\006\n\014NonceServi" +
-      "ce\022X\n\rAllocateNonce\022\".fencepost.v1.Alloc" +
-      "ateNonceRequest\032#.fencepost.v1.AllocateN" +
-      "onceResponse\022^\n\017RecordNonceHash\022$.fencep" +
-      "ost.v1.RecordNonceHashRequest\032%.fencepos" +
-      "t.v1.RecordNonceHashResponse\022U\n\014ReleaseN" +
-      "once\022!.fencepost.v1.ReleaseNonceRequest\032" +
-      "\".fencepost.v1.ReleaseNonceResponse\022^\n\017Q" +
-      "uarantineNonce\022$.fencepost.v1.Quarantine" +
-      "NonceRequest\032%.fencepost.v1.QuarantineNo" +
-      "nceResponse\022d\n\021ExtendReservation\022&.fence" +
-      "post.v1.ExtendReservationRequest\032\'.fence" +
-      "post.v1.ExtendReservationResponse\022U\n\014Sub" +
-      "mitSigned\022!.fencepost.v1.SubmitSignedReq" +
-      "uest\032\".fencepost.v1.SubmitSignedResponse" +
-      "\022I\n\010GetNonce\022\035.fencepost.v1.GetNonceRequ" +
-      "est\032\036.fencepost.v1.GetNonceResponse\022O\n\nL" +
-      "istNonces\022\037.fencepost.v1.ListNoncesReque" +
-      "st\032 .fencepost.v1.ListNoncesResponse\022U\n\014" +
-      "ResolveNonce\022!.fencepost.v1.ResolveNonce" +
-      "Request\032\".fencepost.v1.ResolveNonceRespo" +
-      "nseBT\n\020dev.fencepost.v1P\001Z>github.com/fe" +
-      "ncepost/fencepost/gen/go/fencepost/v1;fe" +
-      "ncepostv1b\006proto3"
+      "\\\n\025AllocateNonceResponse\022)\n\005nonce\030\001 \001(\0132" +
+      "\023.fencepost.v1.NonceR\005nonce\022\030\n\007created\030\002" +
+      " \001(\010R\007created\"X\n\026RecordNonceHashRequest\022" +
+      "%\n\016reservation_id\030\001 \001(\tR\rreservationId\022\027" +
+      "\n\007tx_hash\030\002 \001(\tR\006txHash\"D\n\027RecordNonceHa" +
+      "shResponse\022)\n\005nonce\030\001 \001(\0132\023.fencepost.v1" +
+      ".NonceR\005nonce\"w\n\023ReleaseNonceRequest\022%\n\016" +
+      "reservation_id\030\001 \001(\tR\rreservationId\022!\n\014n" +
+      "ever_signed\030\002 \001(\010R\013neverSigned\022\026\n\006reason" +
+      "\030\003 \001(\tR\006reason\"A\n\024ReleaseNonceResponse\022)" +
+      "\n\005nonce\030\001 \001(\0132\023.fencepost.v1.NonceR\005nonc" +
+      "e\"W\n\026QuarantineNonceRequest\022%\n\016reservati" +
+      "on_id\030\001 \001(\tR\rreservationId\022\026\n\006reason\030\002 \001" +
+      "(\tR\006reason\"D\n\027QuarantineNonceResponse\022)\n" +
+      "\005nonce\030\001 \001(\0132\023.fencepost.v1.NonceR\005nonce" +
+      "\"n\n\030ExtendReservationRequest\022%\n\016reservat" +
+      "ion_id\030\001 \001(\tR\rreservationId\022+\n\003ttl\030\002 \001(\013" +
+      "2\031.google.protobuf.DurationR\003ttl\"F\n\031Exte" +
+      "ndReservationResponse\022)\n\005nonce\030\001 \001(\0132\023.f" +
+      "encepost.v1.NonceR\005nonce\"X\n\023SubmitSigned" +
+      "Request\022%\n\016reservation_id\030\001 \001(\tR\rreserva" +
+      "tionId\022\032\n\006raw_tx\030\002 \001(\014B\003\200\001\001R\005rawTx\"c\n\024Su" +
+      "bmitSignedResponse\022)\n\005nonce\030\001 \001(\0132\023.fenc" +
+      "epost.v1.NonceR\005nonce\022 \n\002tx\030\002 \001(\0132\020.fenc" +
+      "epost.v1.TxR\002tx\"p\n\017GetNonceRequest\022%\n\016re" +
+      "servation_id\030\001 \001(\tR\rreservationId\022\034\n\tsub" +
+      "mitter\030\002 \001(\tR\tsubmitter\022\030\n\005nonce\030\003 \001(\004B\002" +
+      "0\001R\005nonce\"=\n\020GetNonceResponse\022)\n\005nonce\030\001" +
+      " \001(\0132\023.fencepost.v1.NonceR\005nonce\"\306\001\n\021Lis" +
+      "tNoncesRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmi" +
+      "tter\0220\n\006states\030\002 \003(\0162\030.fencepost.v1.Nonc" +
+      "eStateR\006states\022%\n\016needs_operator\030\003 \001(\010R\r" +
+      "needsOperator\022\033\n\tpage_size\030\004 \001(\005R\010pageSi" +
+      "ze\022\035\n\npage_token\030\005 \001(\tR\tpageToken\"i\n\022Lis" +
+      "tNoncesResponse\022+\n\006nonces\030\001 \003(\0132\023.fencep" +
+      "ost.v1.NonceR\006nonces\022&\n\017next_page_token\030" +
+      "\002 \001(\tR\rnextPageToken\"\341\001\n\023ResolveNonceReq" +
+      "uest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\030\n\005no" +
+      "nce\030\002 \001(\004B\0020\001R\005nonce\0227\n\010decision\030\003 \001(\0162\033" +
+      ".fencepost.v1.NonceDecisionR\010decision\022%\n" +
+      "\016reservation_id\030\004 \001(\tR\rreservationId\022\026\n\006" +
+      "reason\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010" +
+      "operator\"A\n\024ResolveNonceResponse\022)\n\005nonc" +
+      "e\030\001 \001(\0132\023.fencepost.v1.NonceR\005nonce*\222\001\n\n" +
+      "NonceState\022\033\n\027NONCE_STATE_UNSPECIFIED\020\000\022" +
+      "\030\n\024NONCE_STATE_RESERVED\020\001\022\027\n\023NONCE_STATE" +
+      "_PENDING\020\002\022\030\n\024NONCE_STATE_ACCEPTED\020\003\022\032\n\026" +
+      "NONCE_STATE_RECYCLABLE\020\004*i\n\rNonceDecisio" +
+      "n\022\036\n\032NONCE_DECISION_UNSPECIFIED\020\000\022\037\n\033NON" +
+      "CE_DECISION_NEVER_SIGNED\020\001\022\027\n\023NONCE_DECI" +
+      "SION_FILL\020\0022\257\006\n\014NonceService\022X\n\rAllocate" +
+      "Nonce\022\".fencepost.v1.AllocateNonceReques" +
+      "t\032#.fencepost.v1.AllocateNonceResponse\022^" +
+      "\n\017RecordNonceHash\022$.fencepost.v1.RecordN" +
+      "onceHashRequest\032%.fencepost.v1.RecordNon" +
+      "ceHashResponse\022U\n\014ReleaseNonce\022!.fencepo" +
+      "st.v1.ReleaseNonceRequest\032\".fencepost.v1" +
+      ".ReleaseNonceResponse\022^\n\017QuarantineNonce" +
+      "\022$.fencepost.v1.QuarantineNonceRequest\032%" +
+      ".fencepost.v1.QuarantineNonceResponse\022d\n" +
+      "\021ExtendReservation\022&.fencepost.v1.Extend" +
+      "ReservationRequest\032\'.fencepost.v1.Extend" +
+      "ReservationResponse\022U\n\014SubmitSigned\022!.fe" +
+      "ncepost.v1.SubmitSignedRequest\032\".fencepo" +
+      "st.v1.SubmitSignedResponse\022I\n\010GetNonce\022\035" +
+      ".fencepost.v1.GetNonceRequest\032\036.fencepos" +
+      "t.v1.GetNonceResponse\022O\n\nListNonces\022\037.fe" +
+      "ncepost.v1.ListNoncesRequest\032 .fencepost" +
+      ".v1.ListNoncesResponse\022U\n\014ResolveNonce\022!" +
+      ".fencepost.v1.ResolveNonceRequest\032\".fenc" +
+      "epost.v1.ResolveNonceResponseBT\n\020dev.fen" +
+      "cepost.v1P\001Z>github.com/fencepost/fencep" +
+      "ost/gen/go/fencepost/v1;fencepostv1b\006pro" +
+      "to3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -249,7 +250,7 @@ public final class NonceOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_AllocateNonceResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_AllocateNonceResponse_descriptor,
-        new java.lang.String[] { "Nonce", });
+        new java.lang.String[] { "Nonce", "Created", });
     internal_static_fencepost_v1_RecordNonceHashRequest_descriptor =
       getDescriptor().getMessageType(3);
     internal_static_fencepost_v1_RecordNonceHashRequest_fieldAccessorTable = new
