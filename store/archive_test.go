@@ -197,11 +197,11 @@ func TestSettle_SignedBytes_Erased(t *testing.T) {
 	if n := value[int](k, "SELECT count(tx_hash) FROM signed_tx"); n != 3 {
 		t.Errorf("%d hashes", n)
 	}
-	if list, err := s.PendingSigned(k.ctx, l, 10); err != nil || len(list) != 1 {
+	if list, _, err := s.PendingSigned(k.ctx, l, 10); err != nil || len(list) != 1 {
 		t.Errorf("to record: %v, %v", list, err)
 	}
 	k.exec("UPDATE signed_tx SET raw_tx = NULL") // as of one that left the chain after it was final
-	if list, err := s.PendingSigned(k.ctx, l); err != nil || len(list) > 0 {
+	if list, _, err := s.PendingSigned(k.ctx, l, 10); err != nil || len(list) > 0 {
 		t.Errorf("to record without bytes: %v, %v", list, err)
 	}
 	for _, set := range []string{`raw_tx = '\x02'`, "raw_tx = NULL, nonce = 7"} {
