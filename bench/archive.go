@@ -120,7 +120,7 @@ func (l *ledger) fillFor(ctx context.Context, n int) error {
 	return err
 }
 
-// latencies are those of all callers and owners.
+// latencies belong to all callers and owners.
 type latencies struct {
 	mu               sync.Mutex
 	creates, commits []time.Duration

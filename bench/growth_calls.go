@@ -114,7 +114,7 @@ func longQueue(ctx context.Context, b *bench, queued int) (err error) {
 	return nil
 }
 
-// callStatements are the statements of a call, without those of concurrent work.
+// callStatements are the statements of a call, without statements of concurrent work.
 var callStatements = map[string][]string{
 	"create": {
 		"InsertTxs",

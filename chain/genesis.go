@@ -43,7 +43,7 @@ func genesisCall(result **header) jsonrpc.Call {
 	}
 }
 
-// checkGenesis compares a genesis block with that of the chain, unless there is none.
+// checkGenesis compares a genesis block with the block of the chain, unless there is none.
 func (e *endpoint) checkGenesis(got *header) *fault {
 	if got == nil || got.Hash == (txn.Hash{}) {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 // SendInOrder broadcasts the transactions of one account, lowest nonce first, in as few requests as
 // the endpoint allows. As in an outbox, a batch is only a fast path for accepted bytes: every other
-// transaction is then sent alone, and its outcome is that of Send.
+// transaction is then sent alone, and its outcome is as from Send.
 func (c *Client) SendInOrder(ctx context.Context, signed []txn.Signed) []txn.Outcome {
 	outcomes := make([]txn.Outcome, 0, len(signed))
 	for len(outcomes) < len(signed) {

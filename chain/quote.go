@@ -115,8 +115,8 @@ func (c *Client) RecallPoolRules(rules txn.PoolRules) {
 	c.floors.Recall(c.o.Clock.Now(), rules, c.o.Fees.MaxFee)
 }
 
-// Gas returns the simulated gas of a draft with the margin. Other outcomes than ACCEPTED are those
-// of Quote.
+// Gas returns the simulated gas of a draft with the margin. Other outcomes than ACCEPTED are the
+// same as those of Quote.
 func (c *Client) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
 	facts, o := c.market(ctx, "estimate gas",
 		marketQuery{draft: &draft, speed: draft.Speed, simulate: true})

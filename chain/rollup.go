@@ -32,7 +32,8 @@ const (
 	rollupOverhead = 160
 )
 
-// RollupFee bounds what a rollup charges for a transaction beside its gas: a fact of a block.
+// RollupFee bounds the fee that a rollup charges for a transaction beside its gas: a fact of a
+// block.
 type RollupFee struct {
 	l1       [2]txn.Wei // data fee of a transaction of 0 and of rollupSize bytes
 	operator [2]txn.Wei // operator fee for gas of 0 and of rollupGas

@@ -21,8 +21,8 @@ import (
 const (
 	operatorToken = "operator-token-0123456789"
 	readerToken   = "reader-token-0123456789"
-	// manyAccounts are registered in addition to those of the chain's keys, of which the last one is
-	// external.
+	// manyAccounts are registered in addition to those of the chain's keys, of which the last one
+	// is external.
 	manyAccounts, manyKeys = 10_000, 15
 )
 

@@ -48,7 +48,7 @@ func newGateway(t *testing.T, c *testChain) *gateway {
 	return g
 }
 
-// start listens, and forgets what it has seen.
+// start listens, and forgets all calls.
 func (g *gateway) start() {
 	g.t.Helper()
 	listener, err := net.Listen("tcp", g.address)

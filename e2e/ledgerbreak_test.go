@@ -296,8 +296,8 @@ func (cl *cluster) protectedSubmitters() error {
 	return err
 }
 
-// verifyProtected requires submitters to have been protected for what the ledger lost. A lost nonce
-// alone is no reason: its transaction may never have been broadcast.
+// verifyProtected requires submitters to have been protected for records that the ledger lost. A
+// lost nonce alone is no reason: its transaction may never have been broadcast.
 func (cl *cluster) verifyProtected(t *testing.T) {
 	t.Helper()
 	var protected int64

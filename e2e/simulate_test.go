@@ -8,7 +8,7 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestSimulateTx_RealChain compares simulations with what then happens.
+// TestSimulateTx_RealChain compares simulations with the later outcomes.
 func TestSimulateTx_RealChain(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1})

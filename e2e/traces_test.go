@@ -57,7 +57,7 @@ func startCollector(t *testing.T) *collector {
 	return c
 }
 
-// collectorToken is what the collector requires in the header authorization.
+// collectorToken is required by the collector in the header authorization.
 const collectorToken = "Bearer collector-secret-0123456789"
 
 // Export keeps spans.

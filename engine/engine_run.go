@@ -39,8 +39,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	return err
 }
 
-// Announce sends a heartbeat before Run, so that the node is listed once its API serves. A failure is
-// logged, and Run repeats it.
+// Announce sends a heartbeat before Run, so that the node is listed once its API serves. A failure
+// is logged, and Run repeats it.
 func (e *Engine) Announce(ctx context.Context) { e.keeper.heartbeat(ctx) }
 
 // stop releases everything. It announces that this node accepts no more submitters, lets owners end

@@ -254,7 +254,7 @@ func TestReorg_BeforeFinality_ConfirmedAgain(t *testing.T) {
 	}
 }
 
-// devBlocksFrom returns the number of blocks from that of a transaction to the head.
+// devBlocksFrom returns the number of blocks from the block of a transaction to the head.
 func (r *harness) devBlocksFrom(id txn.TxID) int {
 	r.t.Helper()
 	tx, err := r.admin.Tx(r.t.Context(), id)

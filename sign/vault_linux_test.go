@@ -12,8 +12,9 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// TestVault_Page_LockedAndNotDumped reads the flags of the page from the kernel (proc_pid_smaps(5)):
-// lo is locked in memory, dd left out of core dumps, dc left out of child processes.
+// TestVault_Page_LockedAndNotDumped reads the flags of the page from the kernel
+// (proc_pid_smaps(5)): lo is locked in memory, dd left out of core dumps, dc left out of child
+// processes.
 func TestVault_Page_LockedAndNotDumped(t *testing.T) {
 	t.Parallel()
 	var v vault

@@ -247,10 +247,11 @@ func TestRunner_FilterEdited_ParkedFollowIt(t *testing.T) {
 }
 
 // TestRunner_SinkRemovedAndPutBack_Continues: a sink that is in no configuration for a while
-// continues where it was, also with what was parked. A node without it leaves it alone.
+// continues where it was, also with parked events. A node without it leaves it alone.
 func TestRunner_SinkRemovedAndPutBack_Continues(t *testing.T) {
 	t.Parallel()
-	l, r, other := newLedger(t), newReceiver(t), newReceiver(t)
+	l := newLedger(t)
+	r, other := newReceiver(t), newReceiver(t)
 	a := l.run("a", r.settings(trialSink), other.settings("other"))
 	l.await(a.Store, trialSink)
 	l.await(a.Store, "other")

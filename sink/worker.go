@@ -264,7 +264,7 @@ func (w *worker) take(ctx context.Context, p Page) error {
 	progress := txn.SinkProgress{Position: p.Position, Delivered: b.delivered,
 		Failures: b.failures, EventAt: p.Events[len(p.Events)-1].At}
 	if b.gone != "" {
-		// What was delivered is delivered again once the sink is resumed.
+		// Delivered events are delivered again once the sink is resumed.
 		progress = txn.SinkProgress{Disable: b.gone}
 	}
 	if err := w.commit(ctx, progress); err != nil {
@@ -293,7 +293,7 @@ func (w *worker) pass(ctx context.Context, p Page) error {
 	return w.commit(ctx, txn.SinkProgress{Position: p.Position, EventAt: w.passed})
 }
 
-// prepare completes the events that the sink wants, and passes over those of parked transactions.
+// prepare completes the events that the sink wants, and passes over events of parked transactions.
 func (w *worker) prepare(ctx context.Context, page []*Event) (events []*Event, b *batch,
 	err error) {
 	b = &batch{}

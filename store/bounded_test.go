@@ -42,7 +42,7 @@ func TestTotals_LongQueues_CountBounded(t *testing.T) {
 }
 
 // TestCommands_FewSubmitters_ReadsNoOther expects the commands of one submitter to be read without
-// those of a busy one.
+// the statements of a busy one.
 func TestCommands_FewSubmitters_ReadsNoOther(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())

@@ -67,7 +67,7 @@ type Commitment struct {
 const countedCommitments = 200
 
 // Commitments reads the commitments of submitters. Of a queue, the first transactions are counted;
-// the gas of each is that of recent ones.
+// each needs as much gas as recent ones.
 func (s *Store) Commitments(ctx context.Context,
 	ids []txn.SubmitterID) (map[txn.SubmitterID]Commitment, error) {
 	p := db.CommitmentsParams{Most: countedCommitments}

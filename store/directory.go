@@ -100,7 +100,7 @@ func isUnclaimed(err error) bool {
 
 // JoinDirectory adds the ledger to the directory of its configuration under a name, and claims its
 // accounts. A ledger that joins first keeps the numbers of its submitters; any other must have none
-// yet. Nodes may run meanwhile. A repeated call claims what is missing, as after a restore of the
+// yet. Nodes may run meanwhile. A repeated call makes missing claims, as after a restore of the
 // directory. The role must own both databases.
 func (s *Store) JoinDirectory(ctx context.Context, name string) (DirectoryLedger, error) {
 	var joined DirectoryLedger

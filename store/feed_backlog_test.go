@@ -71,7 +71,7 @@ func TestFeed_Backlog_PagesReadTheirEvents(t *testing.T) {
 	k.checkPages(s, "statistics", since, until, middle)
 }
 
-// checkPages counts what pages read.
+// checkPages counts the buffers that pages read.
 func (k *kit) checkPages(s *Store, when, since, until string, middle EventKey) {
 	k.t.Helper()
 	const most = 400 // 60 events are in a buffer, and all in more than 1,600

@@ -11,7 +11,7 @@ import (
 	"github.com/fencepost/fencepost/queries"
 )
 
-// Grants are what a PostgreSQL role may do with a ledger.
+// Grants are the rights of a PostgreSQL role with a ledger.
 type Grants string
 
 // The roles that work with a ledger beside its owner.

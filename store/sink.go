@@ -70,8 +70,9 @@ func sinkColumns(leases []txn.SinkLease) (names []string, tokens []int64) {
 	return names, tokens
 }
 
-// CommitSink moves a cursor under a lease, and parks what was not delivered. Conflict means that
-// the cursor must be read again. A call with an unknown outcome may be repeated unchanged.
+// CommitSink moves a cursor under a lease, and parks the events that were not delivered. Conflict
+// means that the cursor must be read again. A call with an unknown outcome may be repeated
+// unchanged.
 func (s *Store) CommitSink(ctx context.Context, l txn.SinkLease,
 	p txn.SinkProgress) (Outcome, error) {
 	verb := fmt.Sprintf("move the cursor of sink %q", l.Sink)

@@ -15,7 +15,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// SinkDecision is what an operator decides about a sink.
+// SinkDecision is the decision of an operator about a sink.
 type SinkDecision struct {
 	Sink     string
 	Operator string // as the caller claims
@@ -208,8 +208,8 @@ func (s *Store) SinkCommands(ctx context.Context, before int64, limit int) ([]Co
 	return infos, nil
 }
 
-// parkUndelivered parks what sinks have not passed, before the events of a restored or moved ledger
-// get other numbers. The cursors are of the same backup as the events.
+// parkUndelivered parks events that sinks have not passed, before the events of a restored or moved
+// ledger get other numbers. The cursors are of the same backup as the events.
 func parkUndelivered(ctx context.Context, tx pgx.Tx) error {
 	q := db.New(tx)
 	if err := q.SetStatementTimeout(ctx, millis(adoptLimit)); err != nil {

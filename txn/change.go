@@ -201,7 +201,7 @@ type Mode string
 const (
 	Strict    Mode = "STRICT"    // one
 	Pipelined Mode = "PIPELINED" // up to the submitter's limit
-	// clients sign: the limit is that of nonces that they hold or may have used
+	// clients sign: the limit counts nonces that they hold or may have used
 	External Mode = "EXTERNAL"
 )
 

@@ -29,7 +29,7 @@ func IntentMAC(key []byte, of SubmitterID, requestID string, request [32]byte,
 	return h.Sum(nil)
 }
 
-// Verify reports whether payload and terms are those of the request, and whether the code of the
+// Verify reports whether payload and terms belong to the request, and whether the code of the
 // intent is right. A missing code is right unless one is required.
 func (tx *Tx) Verify(key []byte, required bool) error {
 	switch {

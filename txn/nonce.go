@@ -121,7 +121,7 @@ func (r *NonceRequest) accepted() bool {
 // NonceFill is the decision to fill a nonce with a cancel transaction.
 const NonceFill = "FILL"
 
-// Results of requests that changed nothing, besides those of commands. A message may follow.
+// Results of requests that changed nothing, besides the results of commands. A message may follow.
 const (
 	ResultExhausted     = "NONCES_EXHAUSTED"
 	ResultNonceState    = "NONCE_STATE"

@@ -95,7 +95,7 @@ func prepareRange(v *View, head Prepare) Step {
 
 // PreparedRange returns the change that follows a preparation: the nonces of the first ones that
 // were signed are taken. The others stay queued in their order. If the first one was not signed,
-// the change is that of Prepared.
+// the change is as in Prepared.
 func PreparedRange(v *View, s PrepareRange, done []Preparation) Change {
 	var c Change
 	for i := range min(len(done), len(s.Items)) {

@@ -79,7 +79,7 @@ func TestRange_GapAbove_LowerNotExhausted(t *testing.T) {
 }
 
 // TestRange_GapAboveDiagnosed_LowerNotRepeated: a lookup before the broadcast of the higher nonce
-// does not repeat that of the lower one at once.
+// does not repeat the response of the lower one at once.
 func TestRange_GapAboveDiagnosed_LowerNotRepeated(t *testing.T) {
 	t.Parallel()
 	p := policy

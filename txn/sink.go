@@ -16,7 +16,7 @@ const (
 type SinkLease struct {
 	Sink  string
 	Token Token
-	// Revision is that of the cursor, at the last acquisition or renewal. Operators raise it.
+	// Revision belongs to the cursor, at the last acquisition or renewal. Operators raise it.
 	Revision int64
 }
 
@@ -59,7 +59,7 @@ type SinkFailure struct {
 	Reason      string
 }
 
-// SinkProgress is what the cursor of a sink moves past.
+// SinkProgress is the part that the cursor of a sink moves past.
 type SinkProgress struct {
 	Position  string // empty: unchanged
 	Revision  int64  // expected

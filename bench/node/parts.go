@@ -66,7 +66,7 @@ func (n *node) openKeys(ctx context.Context) error {
 	return err
 }
 
-// distant is a holder whose signatures take a while, like those of a remote one.
+// distant is a holder whose signatures take a while, like the signatures of a remote one.
 type distant struct {
 	sign.Holder
 	delay time.Duration

@@ -146,7 +146,7 @@ func (c *Chain) QuoteInOrder(ctx context.Context, drafts []txn.Draft) []txn.Quot
 	return chain.QuoteEach(ctx, drafts, c.Quote)
 }
 
-// outcomeOf classifies the pool's message as that of a real node.
+// outcomeOf classifies the pool's message as if a real node had sent it.
 func outcomeOf(refused error) txn.Outcome {
 	switch {
 	case refused == nil:

@@ -192,7 +192,7 @@ func (p *parser) message(kept int64) (m message, err error) {
 	return m, err
 }
 
-// notificationSkip drops the content of a notification; its arrival is what counts.
+// notificationSkip drops the content of a notification; only its arrival counts.
 var notificationSkip = map[string]bool{"result": true}
 
 // failure reads the value of the field "error"; nil for null. JSON-RPC 1.0 has a null error next to

@@ -465,7 +465,7 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
-// All parts of a response count, whatever it is wrapped in.
+// All parts of a response count, however it is wrapped.
 func TestResponse_Text(t *testing.T) {
 	t.Parallel()
 	const nope = "0x08c379a0" + "0000000000000000000000000000000000000000000000000000000000000020" +

@@ -165,7 +165,7 @@ Amounts are in wei.`,
 	return c
 }
 
-// balanceNames returns the given names, or those of all submitters.
+// balanceNames returns the given names, or the names of all submitters.
 func (p *program) balanceNames(ctx context.Context, c *client,
 	args []string) (names []string, err error) {
 	if len(args) > 0 {

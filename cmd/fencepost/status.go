@@ -19,7 +19,7 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// overview is what the status command shows. Nodes and chains are for operators.
+// overview is the output of the status command. Nodes and chains are for operators.
 type overview struct {
 	status *pb.GetStatusResponse
 	nodes  *pb.ListNodesResponse  // nil: no right
@@ -163,7 +163,7 @@ func atLeast(n int64, more bool) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// needed lists what waits for a decision, with the command that shows it.
+// needed lists everything that waits for a decision, with the command that shows it.
 func needed(t *pb.LedgerTotals) string {
 	var all []string
 	for _, n := range []struct {
@@ -174,7 +174,8 @@ func needed(t *pb.LedgerTotals) string {
 		{t.GetStuck(), "stuck", "fencepost tx list --state STUCK"},
 		{t.GetUnfunded(), "unfunded", "fencepost submitter list"},
 		{t.GetPaused(), "paused", "fencepost submitter list"},
-		{t.GetUndecidedNonces(), "nonces of clients", "fencepost nonce list SUBMITTER --needs-operator"},
+		{t.GetUndecidedNonces(), "nonces of clients", "fencepost nonce list SUBMITTER " +
+			"--needs-operator"},
 	} {
 		if n.count > 0 {
 			all = append(all, fmt.Sprintf("  %d %s   # %s", n.count, n.what, n.show))

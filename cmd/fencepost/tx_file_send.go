@@ -47,7 +47,7 @@ type payout struct {
 	shown    time.Time         // when progress was last printed
 }
 
-// rowState is what is known of a row.
+// rowState is the knowledge about a row.
 type rowState struct {
 	id                                 uuid.UUID // nil until it is accepted
 	line                               uint32

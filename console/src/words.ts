@@ -199,7 +199,7 @@ export const subStates: Record<string, string> = {
   UNFUNDED: "The account cannot afford it. It proceeds once the account is funded.",
 };
 
-/** A button: what it does, and what its dialog requires. */
+/** A button: its effect, and the input that its dialog requires. */
 export interface Action {
   readonly label: string;
   readonly does: string;

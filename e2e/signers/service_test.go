@@ -144,7 +144,7 @@ func (p *serviceProxy) SignTransaction(ctx context.Context,
 	return p.signer.SignTransaction(ctx, r)
 }
 
-// edit makes a request that of the script's transaction.
+// edit makes a request ask for the script's transaction.
 func (p *serviceProxy) edit(r *signerv1.SignTransactionRequest) {
 	u := txn.Unsigned{
 		ChainID: txn.ChainID(r.GetChainId()), Nonce: txn.Nonce(r.GetNonce()),

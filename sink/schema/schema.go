@@ -126,7 +126,7 @@ var channels = map[string]channel{
 
 var allFormats = []string{"structured", "binary", "protobuf"}
 
-// attributes are those of CloudEvents that the modes binary and protobuf have among the headers.
+// attributes are the ones of CloudEvents that the modes binary and protobuf have among the headers.
 var attributes = map[string]bool{ // whether each event has it
 	"specversion": true, "id": true, "source": true, "type": true, "time": true,
 	"subject": false, "submitter": false, "requestid": false, "sequence": false,

@@ -31,7 +31,7 @@ func TestDocuments_AreCurrent(t *testing.T) {
 	}
 }
 
-// TestJSON_SentEvents_Valid: what sinks send is valid, and other things are not.
+// TestJSON_SentEvents_Valid: sent events are valid, and other things are not.
 func TestJSON_SentEvents_Valid(t *testing.T) {
 	t.Parallel()
 	text, err := schema.JSON()

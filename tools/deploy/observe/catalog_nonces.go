@@ -9,7 +9,8 @@ func noncePages() []alert {
 		means: "The client may have used the nonce, and the chain does not show it. The nonce is " +
 			"not given to anyone else, and the nonces above it wait.",
 		steps: []string{
-			"Open *Needs a decision* in the console, or find `nonce moved` with needs_operator in " +
+			"Open *Needs a decision* in the console, or find `nonce moved` with " +
+				"needs_operator in " +
 				"the log of the nodes, which names the account. Then " +
 				"`fencepost nonce list SUBMITTER --needs-operator` lists its nonces with their " +
 				"holders.",
