@@ -177,6 +177,9 @@ func (a *actor) revokeFinal(tx *txn.Tx, w *txn.Write, said string) {
 // measure updates the metrics of a write. The age of a transaction mixes this node's clock with the
 // database's, which is accurate enough for a metric.
 func (a *actor) measure(tx *txn.Tx, w *txn.Write) {
+	if w.Kind != "" && w.Next.Reason == txn.ReasonUnverified {
+		a.e.metrics.unverified.Add(context.Background(), 1)
+	}
 	if w.Next.State.Final() {
 		a.e.metrics.finals.Add(context.Background(), 1, a.e.metrics.states.of(string(w.Next.State)))
 		a.e.metrics.lifetimes.Record(context.Background(),

@@ -333,6 +333,7 @@ func TestCounters_Start_AllPresent(t *testing.T) {
 		"fencepost_commit": 6, "fencepost_tx_submit": len(txn.Classes),
 		"fencepost_lease_handover": 1, "fencepost_lease_wedged": 1, "fencepost_tx_replaced": 2,
 		"fencepost_stuck_decision": 4, "fencepost_tx_reorged_final": 1,
+		"fencepost_tx_unverified":      1,
 		"fencepost_confirmations_fork": 1, "fencepost_audit": 3, "fencepost_audit_violation": 9,
 		"fencepost_receipt_check": 3, "fencepost_tx_resubmit": 2, "fencepost_tx_final": 3,
 		"fencepost_account_read": 2, "fencepost_nonce_move": 5,

@@ -26,6 +26,7 @@ type metrics struct {
 	replaced   metric.Int64Counter
 	decisions  metric.Int64Counter
 	reorged    metric.Int64Counter
+	unverified metric.Int64Counter
 	forks      metric.Int64Counter
 	accounts   metric.Int64Counter
 	receipts   metric.Int64Counter
@@ -107,6 +108,8 @@ func newMetrics(m metric.Meter) (metrics, error) {
 		reorged: i.counter("fencepost_tx_reorged_final",
 			"final outcomes revoked: the block left the chain, or a transaction "+
 				"reported as not executed is on chain"),
+		unverified: i.counter("fencepost_tx_unverified",
+			"transactions that began to wait because they do not match their authentication code"),
 		forks: i.counter("fencepost_confirmations_fork",
 			"reported blocks that left the chain: a transaction's own, or a confirmation"),
 		reorgs: i.counter("fencepost_chain_reorg", "reorgs of a chain: heads that replace blocks"),
@@ -180,7 +183,9 @@ func (m *metrics) begin() {
 	m.states = zero(m.finals, "state", txn.Confirmed, txn.Failed, txn.Cancelled)
 	m.kinds = zero(m.replaced, "kind", txn.Bump, txn.Cancel)
 	zero(m.decisions, "action", txn.StuckWait, txn.StuckRetry, txn.StuckBump, txn.StuckCancel)
-	for _, plain := range []metric.Int64Counter{m.moves, m.wedged, m.reorged, m.forks} {
+	for _, plain := range []metric.Int64Counter{
+		m.moves, m.wedged, m.reorged, m.unverified, m.forks,
+	} {
 		plain.Add(context.Background(), 0)
 	}
 }

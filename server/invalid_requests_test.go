@@ -78,6 +78,8 @@ const (
 	listTxs      = "TxService/ListTxs"
 	cancelTx     = "TxService/CancelTx"
 	speedUpTx    = "TxService/SpeedUpTx"
+	approveTx    = "TxService/ApproveTx"
+	denyTx       = "TxService/DenyTx"
 	watchTx      = "TxService/WatchTx"
 	register     = "SubmitterService/RegisterSubmitter"
 	getSub       = "SubmitterService/GetSubmitter"
@@ -430,6 +432,28 @@ func readRefusals(other string) []refusal {
 		noTx("unknown UUID", speedUpTx, &pb.SpeedUpTxRequest{TxId: other}),
 		unknown("unknown field", speedUpTx, with(&pb.SpeedUpTxRequest{TxId: other}, 9), "9",
 			"SpeedUpTxRequest"),
+
+		bad("not a UUID", approveTx, &pb.ApproveTxRequest{TxId: "r1"}, "tx_id", "valid UUID"),
+		bad("reason too long", approveTx,
+			&pb.ApproveTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason",
+			"at most 512"),
+		bad("operator too long", approveTx,
+			&pb.ApproveTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator",
+			"at most 128"),
+		noTx("unknown UUID", approveTx, &pb.ApproveTxRequest{TxId: other}),
+		unknown("unknown field", approveTx, with(&pb.ApproveTxRequest{TxId: other}, 9), "9",
+			"ApproveTxRequest"),
+
+		bad("not a UUID", denyTx, &pb.DenyTxRequest{TxId: "r1"}, "tx_id", "valid UUID"),
+		bad("reason too long", denyTx,
+			&pb.DenyTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason",
+			"at most 512"),
+		bad("operator too long", denyTx,
+			&pb.DenyTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator",
+			"at most 128"),
+		noTx("unknown UUID", denyTx, &pb.DenyTxRequest{TxId: other}),
+		unknown("unknown field", denyTx, with(&pb.DenyTxRequest{TxId: other}, 9), "9",
+			"DenyTxRequest"),
 	}
 }
 

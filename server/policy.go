@@ -26,8 +26,12 @@ func (s *txService) applyPolicy(ctx context.Context, intent *store.Intent) {
 	}
 	rule := policy.Denies(&intent.Payload)
 	intent.Quota = policy.Quota
+	approval := policy.NeedsApproval(&intent.Payload)
 	if !policy.DryRun {
 		intent.Denied = rule
+		if approval {
+			intent.ApprovalTime = policy.ApprovalTime
+		}
 		return
 	}
 	of := *intent
@@ -38,6 +42,9 @@ func (s *txService) applyPolicy(ctx context.Context, intent *store.Intent) {
 	}
 	if rule != "" {
 		report(rule)
+	}
+	if approval {
+		report(txn.RuleApproval)
 	}
 	intent.BeyondQuota = report
 }

@@ -21,6 +21,8 @@ type Store interface {
 	// WouldExceed returns the quota of its caller that an intent would exceed; empty: none.
 	WouldExceed(ctx context.Context, intent store.Intent) (txn.Rule, error)
 	CancelQueuedFor(ctx context.Context, id txn.TxID, ask store.Ask) (cancelled bool, err error)
+	// DecideApproval approves or denies a transaction that awaits it, else returns ErrNotAwaiting.
+	DecideApproval(ctx context.Context, tx *txn.Tx, d store.Decision) error
 	AddCommand(ctx context.Context, submitter txn.SubmitterID, ask store.Ask) (id int64, err error)
 	CommandResult(ctx context.Context, submitter txn.SubmitterID,
 		id int64) (result string, done bool, err error)

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -51,7 +52,7 @@ type ChainLine struct {
 // snapshot, and passes each to visit, unless that is nil.
 func (s *Store) VerifyChain(ctx context.Context, submitter txn.SubmitterID,
 	visit func(ChainLine) error) (ChainReport, error) {
-	v := &chainVerifier{id: int32(submitter), visit: visit}
+	v := &chainVerifier{id: int32(submitter), visit: visit, key: s.cfg.IntentKey}
 	if visit == nil {
 		v.visit = func(ChainLine) error { return nil }
 	}
@@ -73,6 +74,7 @@ type chainVerifier struct {
 	ChainReport
 	id    int32
 	visit func(ChainLine) error
+	key   []byte // of authentication codes; empty: they are not verified
 }
 
 func (v *chainVerifier) transactions(ctx context.Context, q *db.Queries) error {
@@ -135,7 +137,11 @@ func (v *chainVerifier) transaction(row *db.ChainedTxsRow, events []db.ChainedEv
 	}
 	if err != nil || txn.RequestHash(tx.Payload, tx.Terms) != tx.RequestHash {
 		v.report("intent_changed", &r.TxID, "payload or terms differ from the hash of the request")
+	} else if len(v.key) > 0 && tx.Verify(v.key, false) != nil {
+		v.report("intent_unverified", &r.TxID,
+			"the intent or its approval does not match its authentication code")
 	}
+	v.approval(r, events)
 	intent := sha256.Sum256([]byte(row.Content))
 	previous, hashed := intent[:], false
 	for i := range events {
@@ -165,6 +171,19 @@ func (v *chainVerifier) transaction(row *db.ChainedTxsRow, events []db.ChainedEv
 		v.report("tx_changed", &r.TxID, "state differs from the last event")
 	}
 	return nil
+}
+
+// approval verifies that a transaction which was accepted on condition of an approval still needs
+// it, and that no other event approved one.
+func (v *chainVerifier) approval(r *db.ManagedTx, events []db.ChainedEventsRow) {
+	state := txn.ApprovalState(r.Approval)
+	awaited := len(events) > 0 && txn.Sub(events[0].SubState) == txn.AwaitingApproval
+	approved := slices.ContainsFunc(events, func(e db.ChainedEventsRow) bool {
+		return txn.Kind(e.Kind) == txn.EventApproved
+	})
+	if awaited != (state != txn.NoApproval) || approved != (state == txn.ApprovalGiven) {
+		v.report("approval_changed", &r.TxID, "approval %q differs from the events", r.Approval)
+	}
 }
 
 func (v *chainVerifier) commands(ctx context.Context, q *db.Queries) error {

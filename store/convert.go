@@ -34,6 +34,9 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 		Status: status,
 		Token:  txn.Token(r.FencingToken), Restored: r.Restored, CreatedAt: r.CreatedAt,
 		UpdatedAt: r.UpdatedAt, Caller: r.Caller, MAC: r.Mac,
+		Approval: txn.Approval{
+			State: txn.ApprovalState(r.Approval), By: r.ApprovedBy, MAC: r.ApprovalMac,
+		},
 	}
 	if r.MaxFee != nil {
 		if tx.Terms.MaxFee, err = toWei(*r.MaxFee); err != nil {

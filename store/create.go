@@ -211,10 +211,14 @@ func (j *createJob) won(r db.InsertTxsRow, submitter string) {
 			RequestHash: j.hash, QueueSeq: r.QueueSeq, Payload: j.intent.Payload,
 			Terms:     j.intent.Terms,
 			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
+			Approval:  j.intent.approval(),
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 			TraceParent: j.intent.TraceParent, Caller: j.intent.Caller,
 		},
 		SubmitterName: submitter, Labels: j.intent.Labels, Pool: j.intent.Pool.Name,
+	}
+	if j.info.Approval.Required() {
+		j.info.Sub = txn.AwaitingApproval
 	}
 	j.created = true
 	j.end()
@@ -536,6 +540,7 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		DayGases:      make([]int64, n),
 		Rates:         make([]float64, n),
 		PoolIds:       make([]int32, n),
+		ApprovalMs:    make([]int64, n),
 	}
 	nothing := []byte{}
 	for i, job := range group {
@@ -564,6 +569,7 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		p.PoolIds[i] = int32(job.intent.Pool.ID)
 		p.Callers[i] = job.intent.Caller
 		p.TraceParents[i] = job.intent.TraceParent
+		p.ApprovalMs[i] = job.intent.ApprovalTime.Milliseconds()
 		addQuota(&p, i, &job.intent)
 	}
 	return p

@@ -183,7 +183,7 @@ func (s *Store) addMACs(p *db.InsertTxsParams, group []*createJob) {
 		p.Macs[i] = []byte{}
 		if of := &job.intent; len(s.cfg.IntentKey) > 0 {
 			p.Macs[i] = txn.IntentMAC(s.cfg.IntentKey, of.Submitter, of.RequestID, job.hash,
-				of.Caller)
+				of.Caller, of.approval().Required())
 		}
 	}
 }

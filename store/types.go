@@ -120,6 +120,8 @@ type Intent struct {
 	Quota  txn.Quota // of the caller; without any, nothing is counted
 	// nil: quotas are enforced; else they are reported to it, and the transaction is accepted
 	BeyondQuota func(txn.Rule)
+	// how long it awaits the approval of another caller, then it fails; 0: it needs none
+	ApprovalTime time.Duration
 	// W3C traceparent of the request, if it is traced; empty: it is not
 	TraceParent string
 }

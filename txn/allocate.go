@@ -31,6 +31,9 @@ func allocate(v *View) (Step, bool) {
 	}
 	slot, free := freeSlot(v)
 	head := &v.Queue[0]
+	if head.Approval.State == ApprovalWaiting { // the queue that the ledger returns has none
+		return nil, false
+	}
 	late := head.pastDeadline(v.Now)
 	if free && late && head.Requeued == 0 {
 		return Record{failPastDeadline(v, head)}, true

@@ -1,15 +1,19 @@
 package txn
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Rule names a rule of a caller's policy, as the configuration does.
 type Rule string
 
-// The rules. Those after RuleMaxValue are quotas, which the ledger counts.
+// The rules. Those after RuleApproval are quotas, which the ledger counts.
 const (
 	RuleRecipients Rule = "recipients"
 	RuleSelectors  Rule = "selectors"
 	RuleMaxValue   Rule = "value_per_tx"
+	RuleApproval   Rule = "approve_above"
 	RuleDayValue   Rule = "value_per_day"
 	RuleDayGas     Rule = "gas_per_day"
 	RuleRate       Rule = "creates_per_second"
@@ -17,7 +21,7 @@ const (
 
 // Rules lists every rule.
 var Rules = []Rule{
-	RuleRecipients, RuleSelectors, RuleMaxValue, RuleDayValue, RuleDayGas, RuleRate,
+	RuleRecipients, RuleSelectors, RuleMaxValue, RuleApproval, RuleDayValue, RuleDayGas, RuleRate,
 }
 
 // Selector is the start of the call data that names the function of a contract.
@@ -28,6 +32,9 @@ type CallerPolicy struct {
 	Recipients []Address  // that payloads may be sent to; empty: all
 	Selectors  []Selector // that call data may start with; empty: all
 	MaxValue   *Wei       // of one transaction; nil: no limit
+	// value above which a transaction awaits the approval of another caller; nil: none does
+	ApproveAbove *Wei
+	ApprovalTime time.Duration // after which it fails without one
 	Quota
 	DryRun bool // violations are reported, and the transaction is accepted
 }

@@ -119,6 +119,10 @@ const (
 	CommandResolve     CommandKind = "RESOLVE"
 	CommandSpeedUp     CommandKind = "SPEED_UP"
 	CommandUpdate      CommandKind = "UPDATE" // the registration changed: reload it
+	// decisions about a transaction that awaits an approval; they need no owner, and are recorded
+	// as applied
+	CommandApprove CommandKind = "APPROVE"
+	CommandDeny    CommandKind = "DENY"
 )
 
 // CommandKinds lists every kind.
@@ -131,6 +135,8 @@ var CommandKinds = []CommandKind{
 	CommandResolve,
 	CommandSpeedUp,
 	CommandUpdate,
+	CommandApprove,
+	CommandDeny,
 }
 
 // Action is an operator's decision; of PROTECT it is the reason of the protection.

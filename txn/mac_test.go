@@ -10,7 +10,7 @@ func TestIntent_Verify(t *testing.T) {
 	whole := Tx{Submitter: 7, RequestID: "r", Caller: "shop",
 		Payload: Payload{To: &to, Value: wei(5), Data: []byte{1}}}
 	whole.RequestHash = RequestHash(whole.Payload, whole.Terms)
-	whole.MAC = IntentMAC(key, 7, "r", whole.RequestHash, "shop")
+	whole.MAC = IntentMAC(key, 7, "r", whole.RequestHash, "shop", false)
 	for name, c := range map[string]struct {
 		change   func(*Tx)
 		required bool
@@ -36,6 +36,48 @@ func TestIntent_Verify(t *testing.T) {
 		if err := tx.Verify(key, c.required); (err == nil) != c.valid {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestIntent_Verify_Approval: the codes cover that an approval is needed, and who gave it.
+func TestIntent_Verify_Approval(t *testing.T) {
+	t.Parallel()
+	key := []byte("0123456789abcdef0123456789abcdef")
+	whole := Tx{Submitter: 7, RequestID: "r", Caller: "shop", Payload: Payload{Value: wei(5)}}
+	whole.RequestHash = RequestHash(whole.Payload, whole.Terms)
+	whole.MAC = IntentMAC(key, 7, "r", whole.RequestHash, "shop", true)
+	whole.Approval = Approval{State: ApprovalGiven, By: "desk",
+		MAC: ApprovalMAC(key, 7, "r", whole.RequestHash, "shop", "desk")}
+	for name, c := range map[string]struct {
+		change func(*Tx)
+		valid  bool
+	}{
+		"unchanged":          {func(*Tx) {}, true},
+		"needs none":         {func(tx *Tx) { tx.Approval = Approval{} }, false},
+		"by another":         {func(tx *Tx) { tx.Approval.By = "boss" }, false},
+		"without a code":     {func(tx *Tx) { tx.Approval.MAC = nil }, false},
+		"code of the intent": {func(tx *Tx) { tx.Approval.MAC = tx.MAC }, false},
+	} {
+		tx := whole
+		c.change(&tx)
+		if err := tx.Verify(key, false); (err == nil) != c.valid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAllocate_AwaitingApproval_NoStep: the decision, too, gives it no nonce.
+func TestAllocate_AwaitingApproval_NoStep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(1, policy)
+	w.view.Queue[0].Approval.State = ApprovalWaiting
+	for range 20 {
+		w.do(t, Decide(&w.view), Outcome{Class: Accepted}, accepted)
+		w.view.Now = w.view.Now.Add(Backoff(5))
+		w.head++
+	}
+	if len(w.nonces) > 0 || len(w.view.Queue) != 1 || w.view.Queue[0].Version != 1 {
+		t.Errorf("it moved: %+v", w.view.Queue)
 	}
 }
 

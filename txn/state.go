@@ -37,10 +37,12 @@ const (
 	BackingOff Sub = "BACKING_OFF"
 	// any state but final, in no block: the account lacks funds; it proceeds once funded
 	Unfunded Sub = "UNFUNDED"
+	// QUEUED, but not in the queue: another caller must approve it. No owner reads it
+	AwaitingApproval Sub = "AWAITING_APPROVAL"
 )
 
 // Subs lists every sub-state.
-var Subs = []Sub{None, Pending, Included, BackingOff, Unfunded}
+var Subs = []Sub{None, Pending, Included, BackingOff, Unfunded, AwaitingApproval}
 
 // Executed is whether the payload executed on chain.
 type Executed string
@@ -74,6 +76,7 @@ const (
 	EventStuck           Kind = "STUCK"
 	EventUnstuck         Kind = "UNSTUCK"
 	EventRequeued        Kind = "REQUEUED"
+	EventApproved        Kind = "APPROVED"
 )
 
 // Move is a legal change of state and its event.
@@ -87,6 +90,7 @@ type Move struct {
 // the wire enums with it.
 var Moves = []Move{
 	{Kind: EventQueued, To: []State{Queued}},
+	{Kind: EventApproved, From: []State{Queued}, To: []State{Queued}},
 	{Kind: EventDelayed, From: []State{Queued}, To: []State{Queued}},
 	{
 		Kind: EventDelayed,

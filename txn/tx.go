@@ -24,6 +24,7 @@ type Tx struct {
 	FinalAt   time.Time // zero while not final
 	Caller    string    // the authenticated identity that created it; empty: unnamed
 	MAC       []byte    // authentication code of the intent; empty: none
+	Approval  Approval
 	// when its events went to an archive, and its call data and labels; zero: they are here
 	TrimmedAt  time.Time
 	ArchivedAt time.Time
@@ -185,6 +186,9 @@ const (
 	ReasonUnverified = "INTENT_UNVERIFIED"
 	// the policy of its caller denied it before it was signed
 	ReasonPolicyDenied = "POLICY_DENIED"
+	// another caller denied it, or none approved it in time
+	ReasonApprovalDenied  = "APPROVAL_DENIED"
+	ReasonApprovalExpired = "APPROVAL_EXPIRED"
 	// not executed by the ledger's data, but the ledger was restored: it may have executed
 	ReasonRestored = "RESTORED_UNKNOWN"
 )

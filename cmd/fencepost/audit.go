@@ -40,7 +40,8 @@ final and requeued ones, not queued or pending ones. HASHES counts the signed tr
 up on chain.
 
 With --chain, the hash chains of intents, events and commands are verified as well: a row that was
-changed, removed or added by hand is a violation of A1.
+changed, removed or added by hand is a violation of A1. With intents.key_file, the authentication
+codes of intents and approvals are verified too.
 
 Exit codes: 0 no violation, 1 violations found, 2 not everything could be checked.`,
 		Example: "  fencepost audit --config fencepost.yaml\n  fencepost audit --config " +

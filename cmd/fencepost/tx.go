@@ -20,7 +20,8 @@ func (p *program) txCommand() *cobra.Command {
 	f := &clientFlags{}
 	c := p.group("tx", "Create, watch and manage transactions",
 		p.txCreateCommand(f), p.txSimulateCommand(f), p.txGetCommand(f), p.txListCommand(f),
-		p.txWatchCommand(f), p.txSpeedUpCommand(f), p.txCancelCommand(f), p.txResolveCommand(f))
+		p.txWatchCommand(f), p.txSpeedUpCommand(f), p.txCancelCommand(f), p.txResolveCommand(f),
+		p.txApproveCommand(f), p.txDenyCommand(f))
 	f.add(c)
 	return c
 }

@@ -166,6 +166,8 @@ export const outcomes: Record<string, string> = {
   WOULD_REVERT: "The chain reported that it would revert. No nonce was taken.",
   INVALID_TRANSACTION: "The chain reported that it can never succeed. No nonce was taken.",
   POLICY_DENIED: "The policy of its caller denied it in the queue. No nonce was taken.",
+  APPROVAL_DENIED: "Another caller denied it. No nonce was taken.",
+  APPROVAL_EXPIRED: "No other caller approved it in time. No nonce was taken.",
   GAS_LIMIT_ABOVE_MAXIMUM: "It needs more gas than gas.max_limit. No nonce was taken.",
   PREPARE_TIMEOUT: "It was at the head of its queue for longer than prepare.max_age.",
   DEADLINE: "Its deadline passed before it was executed.",
@@ -197,6 +199,7 @@ export const subStates: Record<string, string> = {
   INCLUDED: "In a block, not yet final.",
   BACKING_OFF: "The head of the queue waits for an external condition.",
   UNFUNDED: "The account cannot afford it. It proceeds once the account is funded.",
+  AWAITING_APPROVAL: "Another caller must approve it. It holds up no other transaction.",
 };
 
 /** A button: its effect, and the input that its dialog requires. */

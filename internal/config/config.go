@@ -88,6 +88,7 @@ type Caller struct {
 	Pools        []string // names
 	Role         string   // "caller" or "operator"
 	Nonces       bool     // may reserve nonces
+	Approve      bool     // may approve transactions of other callers
 	Weight       int
 	Rate         float64 // calls a second; 0: no limit
 	Policy       CallerPolicy

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/hex"
 	"regexp"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
@@ -16,7 +17,10 @@ type CallerPolicy struct {
 	ValuePerDay *uint256.Int     // wei; nil: no limit
 	GasPerDay   uint64           // 0: no limit
 	Rate        float64          // creates a second, on all nodes together; 0: no limit
-	DryRun      bool
+	// value in wei above which another caller must approve; nil: none
+	ApproveAbove *uint256.Int
+	ApprovalTime time.Duration
+	DryRun       bool
 }
 
 func policyFields() []field[CallerPolicy] {
@@ -32,6 +36,15 @@ func policyFields() []field[CallerPolicy] {
 		value("value_per_tx", optional(wei()), "",
 			"The most that one transaction may send, in wei. Not set: no limit.",
 			func(p *CallerPolicy) **uint256.Int { return &p.ValuePerTx }),
+		value("approve_above", optional(wei()), "",
+			"A transaction that sends more than this, in wei, is sent once another caller has "+
+				"approved it. Set it after all nodes are upgraded. Not set: none needs an "+
+				"approval.",
+			func(p *CallerPolicy) **uint256.Int { return &p.ApproveAbove }),
+		value("approval_timeout", span(time.Minute, 30*24*time.Hour), "24h",
+			"How long such a transaction waits for the approval; then it fails "+
+				"(APPROVAL_EXPIRED).",
+			func(p *CallerPolicy) *time.Duration { return &p.ApprovalTime }),
 		value("value_per_day", optional(wei()), "",
 			"The most that the transactions accepted on one day (UTC) may send on one chain, in "+
 				"wei. Not set: no limit.",
@@ -48,6 +61,14 @@ func policyFields() []field[CallerPolicy] {
 			"Violations are logged and counted, and the transaction is accepted.",
 			func(p *CallerPolicy) *bool { return &p.DryRun }),
 	}
+}
+
+// callerApprove is the key of a caller's right to approve.
+func callerApprove() field[Caller] {
+	return value("approve", yesNo(), "false",
+		"The caller may approve and deny transactions of other callers (policy.approve_above), "+
+			"on the accounts and pools that it may use. An operator always may.",
+		func(c *Caller) *bool { return &c.Approve })
 }
 
 // selector parses the first four bytes of call data.

@@ -311,6 +311,7 @@ func callerFields() []field[Caller] {
 			"The caller may reserve nonces and submit signed transactions (nonce_api). An "+
 				"operator always may.",
 			func(c *Caller) *bool { return &c.Nonces }),
+		callerApprove(),
 		value("weight", whole(1, 1000), "1",
 			"Weight of the caller when the node is busy. Half of grpc.max_calls and of "+
 				"watch.max_streams is guaranteed to the callers, divided by weight. The other "+

@@ -54,6 +54,14 @@ BEGIN
                AND OLD.requeued = 0 AND NEW.version = OLD.version + 1
                AND NEW.fencing_token = OLD.fencing_token
                AND NEW.executed = CASE WHEN OLD.restored THEN 'UNKNOWN' ELSE 'NO' END)
+          -- approved, denied or expired
+          AND NOT (OLD.state = 'QUEUED' AND OLD.approval = 'WAITING' AND NEW.nonce IS NULL
+                   AND OLD.requeued = 0 AND NEW.version = OLD.version + 1
+                   AND NEW.fencing_token = OLD.fencing_token
+                   AND (NEW.state = 'QUEUED' AND NEW.approval = 'APPROVED'
+                        OR NEW.state = 'FAILED_FINAL' AND NEW.approval = 'WAITING'
+                           AND NEW.executed = CASE WHEN OLD.restored THEN 'UNKNOWN'
+                                                   ELSE 'NO' END))
           AND NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
         RAISE EXCEPTION 'guard: transaction % goes from % to % under token %, the live token is %',
             NEW.tx_id, OLD.state, NEW.state, NEW.fencing_token, guard_token(NEW.submitter_id);
@@ -112,7 +120,10 @@ BEGIN
     IF NEW.fencing_token = 0
        AND (NEW.seq = 1 AND NEW.kind = 'QUEUED'
             OR NEW.kind = 'CANCELLED' AND tx.state = 'CANCELLED' AND tx.version = NEW.seq
-               AND tx.nonce IS NULL) THEN
+               AND tx.nonce IS NULL
+            OR NEW.kind = 'APPROVED' AND tx.approval = 'APPROVED'
+            OR NEW.kind = 'FAILED' AND tx.state = 'FAILED_FINAL' AND tx.version = NEW.seq
+               AND tx.approval = 'WAITING' AND tx.nonce IS NULL) THEN
         RETURN NULL;
     END IF;
     IF NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN

@@ -36,7 +36,11 @@ func OpenBooks(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Book
 }
 
 func (b *Books) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
-	if b.store, err = openStore(ctx, cfg, "audit/"+uuid.NewString(), log, nil, nil); err != nil {
+	key, err := readIntentKey(cfg.Intents)
+	if err != nil {
+		return problemsOf(cfg, "intents.key_file", err)
+	}
+	if b.store, err = openStore(ctx, cfg, "audit/"+uuid.NewString(), log, key, nil); err != nil {
 		return err
 	}
 	if err = b.store.CheckSchema(ctx); err != nil {

@@ -47,6 +47,7 @@ type Node struct {
 	sinks     *sink.Runner
 	reloader  *credentialReloader
 	policies  policies
+	awaiting  metric.Int64Gauge
 	reload    <-chan os.Signal // requests a reload of the credential files
 	listener  net.Listener
 	ops       net.Listener
@@ -90,6 +91,9 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 		return err
 	}
 	n.reloader.fails.Add(ctx, 0)
+	if err = n.openApprovals(); err != nil {
+		return err
+	}
 	n.policies.set(n.reloader.first.callers)
 	n.policies.required = n.cfg.Intents.Require
 	if n.policies.key, err = readIntentKey(n.cfg.Intents); err != nil {
@@ -173,6 +177,7 @@ func (n *Node) Run(ctx context.Context) error {
 		},
 		run.Service{Name: "server", Run: n.serve, Grace: 2 * n.cfg.GRPC.StopGrace},
 		run.Service{Name: "checkpoints of the history", Run: n.checkpoint},
+		run.Service{Name: "expiry of approvals", Run: n.expireApprovals},
 		run.Service{Name: "sinks", Grace: n.cfg.Lease.Duration,
 			Run: func(ctx context.Context) error {
 				n.sinks.Run(ctx)

@@ -17,11 +17,14 @@ func callerPolicy(c config.CallerPolicy) *txn.CallerPolicy {
 		MaxValue:   c.ValuePerTx,
 		Quota:      txn.Quota{DayValue: c.ValuePerDay, DayGas: c.GasPerDay, Rate: c.Rate},
 		DryRun:     c.DryRun,
+
+		ApproveAbove: c.ApproveAbove, ApprovalTime: c.ApprovalTime,
 	}
 	for _, s := range c.Selectors {
 		p.Selectors = append(p.Selectors, s)
 	}
-	if len(p.Recipients) == 0 && len(p.Selectors) == 0 && p.MaxValue == nil && !p.Any() {
+	if len(p.Recipients) == 0 && len(p.Selectors) == 0 && p.MaxValue == nil &&
+		p.ApproveAbove == nil && !p.Any() {
 		return nil
 	}
 	return p
@@ -55,8 +58,12 @@ func (p *policies) refuse(tx *txn.Tx) txn.Refusal {
 	if all == nil || tx.Caller == "" {
 		return txn.Refusal{}
 	}
-	if rule := (*all)[tx.Caller].Denies(&tx.Payload); rule != "" {
+	policy := (*all)[tx.Caller]
+	if rule := policy.Denies(&tx.Payload); rule != "" {
 		return txn.RefusedByPolicy(tx.Caller, rule)
+	}
+	if policy.NeedsApproval(&tx.Payload) && tx.Approval.State != txn.ApprovalGiven {
+		return txn.RefusedByPolicy(tx.Caller, txn.RuleApproval)
 	}
 	return txn.Refusal{}
 }

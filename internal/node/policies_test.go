@@ -2,6 +2,7 @@ package node
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
@@ -28,6 +29,30 @@ func TestPolicies_Refuse(t *testing.T) {
 		tx := &txn.Tx{Caller: caller, Payload: txn.Payload{To: &other, Value: *uint256.NewInt(1)}}
 		if got := p.refuse(tx); got.Reason != want {
 			t.Errorf("caller %q: %+v", caller, got)
+		}
+	}
+}
+
+// TestPolicies_Refuse_Unapproved: a limit that was set while a transaction was queued denies it,
+// and so does an approval that the row lost.
+func TestPolicies_Refuse_Unapproved(t *testing.T) {
+	t.Parallel()
+	var p policies
+	p.set([]auth.Caller{{Name: "shop", Policy: callerPolicy(
+		config.CallerPolicy{ApproveAbove: uint256.NewInt(4), ApprovalTime: time.Hour})}})
+	for value, states := range map[uint64]map[txn.ApprovalState]string{
+		4: {txn.NoApproval: ""},
+		5: {
+			txn.NoApproval: txn.ReasonPolicyDenied, txn.ApprovalWaiting: txn.ReasonPolicyDenied,
+			txn.ApprovalGiven: "",
+		},
+	} {
+		for state, want := range states {
+			tx := &txn.Tx{Caller: "shop", Payload: txn.Payload{Value: *uint256.NewInt(value)},
+				Approval: txn.Approval{State: state}}
+			if got := p.refuse(tx); got.Reason != want {
+				t.Errorf("value %d, approval %q: %+v", value, state, got)
+			}
 		}
 	}
 }

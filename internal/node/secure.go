@@ -90,6 +90,7 @@ func readAccess(cfg *config.Config) (access, faults) {
 				Pools:        c.Pools,
 				Operator:     c.Operator(),
 				Nonces:       c.Nonces,
+				Approve:      c.Approve,
 				Weight:       c.Weight,
 				Rate:         c.Rate,
 				Policy:       callerPolicy(c.Policy),

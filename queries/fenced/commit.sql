@@ -146,6 +146,8 @@ WITH change AS (
        AND t.version = w.version AND t.state = w.from_state
        -- both lines use the same clock
        AND (w.kind <> 'ALLOCATED' OR t.not_after IS NULL OR t.not_after > clock_timestamp())
+       -- no nonce without the approval that its policy requires, even if the owner tries
+       AND (w.kind <> 'ALLOCATED' OR t.approval <> 'WAITING')
        AND (NOT w.late OR t.not_after <= clock_timestamp())
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t

@@ -22,7 +22,10 @@ GRANT SELECT, INSERT, UPDATE
     ON $schema.sink_lease, $schema.sink_cursor, $schema.caller_usage
     TO $role;
 GRANT SELECT, INSERT ON $schema.sink_command TO $role;
-GRANT SELECT, INSERT, UPDATE, DELETE ON $schema.node, $schema.sink_parked TO $role;
+GRANT SELECT, INSERT, UPDATE, DELETE
+    ON $schema.node, $schema.sink_parked,
+       $schema.tx_approval
+    TO $role;
 GRANT SELECT, INSERT, UPDATE ON $schema.submitter_settled TO $role;
 GRANT SELECT ON $schema.archive_lease, $schema.directory_ledger TO $role;
 GRANT SELECT, INSERT ON $schema.directory_account TO $role;

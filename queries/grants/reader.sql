@@ -12,7 +12,7 @@ GRANT SELECT
        $schema.pool, $schema.pool_member,
        $schema.nonce_request, $schema.external_nonce, $schema.nonce_hash,
        $schema.sink_lease, $schema.sink_cursor, $schema.sink_parked, $schema.sink_command,
-       $schema.caller_usage, $schema.audit_checkpoint,
+       $schema.caller_usage, $schema.audit_checkpoint, $schema.tx_approval,
        $schema.submitter_settled, $schema.archive_lease,
        $schema.directory_ledger, $schema.directory_account
     TO $role;

@@ -13,7 +13,7 @@ SELECT sqlc.embed(t),
 
 -- ChainedEvents lists the events of a submitter's transactions with ids from one to another.
 -- name: ChainedEvents :many
-SELECT e.tx_id, e.seq, e.state, e.executed, e.chain,
+SELECT e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.chain,
        jsonb_build_array(
            e.submitter_id, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed,
            encode(e.tx_hash, 'hex'), encode(e.receipt_tx_hash, 'hex'), e.receipt_block,

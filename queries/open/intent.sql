@@ -30,6 +30,7 @@ WITH intent AS MATERIALIZED (
            unnest(@callers::TEXT[])         AS caller,
            unnest(@trace_parents::TEXT[])   AS trace_parent, -- empty: not traced
            unnest(@macs::BYTEA[])           AS mac,          -- empty: none
+           unnest(@approval_ms::BIGINT[])   AS approval_ms,  -- until it expires; 0: needs none
            -- 0: without quotas, 1: with, 2: with, but reported only
            unnest(@quotas::INT[])           AS quota,
            unnest(@day_values::TEXT[])      AS day_value,  -- below 0: no limit
@@ -95,7 +96,7 @@ WITH intent AS MATERIALIZED (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
                             queue_seq, to_address, value, data, gas_limit,
                             speed, max_fee, not_after, cancel_late, labels, caller, trace_parent,
-                            pool_id, mac)
+                            pool_id, mac, sub_state, approval)
     SELECT i.submitter_id, encode(i.tx_id, 'hex')::UUID, i.request_id, i.request_hash,
            i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
            i.speed, NULLIF(i.max_fee::NUMERIC, 0),
@@ -105,7 +106,9 @@ WITH intent AS MATERIALIZED (
                'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second'
                + i.not_after % 1000000 * INTERVAL '1 microsecond' END,
            i.cancel_late, i.labels::JSONB, i.caller, NULLIF(i.trace_parent, ''),
-           NULLIF(i.pool_id, 0), NULLIF(i.mac, '')
+           NULLIF(i.pool_id, 0), NULLIF(i.mac, ''),
+           CASE WHEN i.approval_ms > 0 THEN 'AWAITING_APPROVAL' ELSE '' END,
+           CASE WHEN i.approval_ms > 0 THEN 'WAITING' ELSE '' END
       FROM intent i
      -- looked up; a join would compare each row with each other: see Commit
      WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE
@@ -121,6 +124,13 @@ WITH intent AS MATERIALIZED (
     ON CONFLICT DO NOTHING
     RETURNING submitter_id, tx_id, request_id, queue_seq, version, state, sub_state, executed,
               reason, last_error, labels, created_at, updated_at
+), awaiting AS (
+    INSERT INTO tx_approval (submitter_id, tx_id, expires_at)
+    SELECT i.submitter_id, encode(i.tx_id, 'hex')::UUID,
+           clock_timestamp() + make_interval(secs => i.approval_ms / 1000.0)
+      FROM intent i
+     WHERE i.approval_ms > 0
+       AND (i.queue_seq IN (SELECT q.queue_seq FROM queued q)) IS TRUE
 ), labelled AS (
     INSERT INTO tx_label (submitter_id, key, value, tx_id)
     SELECT q.submitter_id, l.key, l.value, q.tx_id

@@ -100,8 +100,9 @@ SELECT a.tx_id, a.attempt_no, a.kind, a.nonce, a.tx_hash, a.raw_tx, a.gas_limit,
  ORDER BY a.attempt_no;
 
 -- InboxTxs reads the head of each queue: by state and never after a remembered position, because
--- queue numbers commit out of order. Each row also has whether any of these submitters has a
--- command, which saves another query: mostly none has.
+-- queue numbers commit out of order. A transaction that awaits an approval is not in the queue;
+-- once approved it has the place of its acceptance. Each row also has whether any of these
+-- submitters has a command, which saves another query: mostly none has.
 -- name: InboxTxs :many
 SELECT sqlc.embed(t),
        coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000),
@@ -118,6 +119,7 @@ SELECT sqlc.embed(t),
  CROSS JOIN LATERAL (
        SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at FROM managed_tx q
         WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
+          AND q.approval <> 'WAITING'
         ORDER BY q.queue_seq
         LIMIT s.head) h
   JOIN managed_tx t ON t.submitter_id = h.submitter_id AND t.tx_id = h.tx_id

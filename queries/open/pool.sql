@@ -49,7 +49,7 @@ SELECT m.pool_id, m.submitter_id, s.name, m.status, m.changed_at,
        (n.protect_reason IS NOT NULL)::BOOLEAN AS protected,
        (EXISTS (SELECT FROM (SELECT t.sub_state FROM managed_tx t
                               WHERE t.submitter_id = m.submitter_id AND t.nonce IS NULL
-                                AND t.terminal_at IS NULL
+                                AND t.terminal_at IS NULL AND t.approval <> 'WAITING'
                               ORDER BY t.queue_seq
                               LIMIT 8) h WHERE h.sub_state = 'UNFUNDED')
         OR EXISTS (SELECT FROM managed_tx t
@@ -59,6 +59,7 @@ SELECT m.pool_id, m.submitter_id, s.name, m.status, m.changed_at,
        (SELECT count(*)
           FROM (SELECT 1 FROM managed_tx t
                  WHERE t.submitter_id = m.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                   AND t.approval <> 'WAITING'
                  ORDER BY t.queue_seq
                  LIMIT @most::BIGINT) q) AS queued,
        (SELECT count(*) FROM managed_tx t

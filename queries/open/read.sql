@@ -239,6 +239,7 @@ SELECT t.* FROM managed_tx t
 -- name: QueueHead :one
 SELECT t.* FROM managed_tx t
  WHERE t.submitter_id = @submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+   AND t.approval <> 'WAITING'
  ORDER BY t.queue_seq
  LIMIT 1;
 
@@ -277,6 +278,7 @@ SELECT coalesce(sum(q.queued), 0)::BIGINT                               AS queue
               min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
          FROM (SELECT t.created_at, t.sub_state FROM managed_tx t
                 WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                  AND t.approval <> 'WAITING'
                 ORDER BY t.queue_seq LIMIT 8) h) q
  CROSS JOIN LATERAL (
        SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,

@@ -139,12 +139,12 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
            AND t.terminal_at IS NULL) AS in_flight,
        coalesce((SELECT t.created_at FROM managed_tx t
                   WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL
-                    AND t.terminal_at IS NULL
+                    AND t.terminal_at IS NULL AND t.approval <> 'WAITING'
                   ORDER BY t.queue_seq
                   LIMIT 1), 'epoch')::TIMESTAMPTZ AS queue_head_at,
        (EXISTS (SELECT FROM (SELECT t.sub_state FROM managed_tx t
                               WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL
-                                AND t.terminal_at IS NULL
+                                AND t.terminal_at IS NULL AND t.approval <> 'WAITING'
                               ORDER BY t.queue_seq
                               LIMIT 8) h WHERE h.sub_state = 'UNFUNDED')
         OR EXISTS (SELECT FROM managed_tx t

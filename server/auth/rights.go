@@ -31,6 +31,7 @@ type Caller struct {
 	Pools                []string // names of the pools that it may use
 	Operator             bool     // may make the decisions of operators
 	Nonces               bool     // may reserve nonces and submit signed transactions
+	Approve              bool     // may approve and deny transactions of other callers
 
 	Weight int     // of its guaranteed share of a node, relative to other callers; 0 is 1
 	Rate   float64 // calls a second; 0: no limit
@@ -50,6 +51,7 @@ type Rights struct {
 	operator   bool
 	policy     *txn.CallerPolicy // nil: none
 	nonces     bool
+	approve    bool
 
 	// own holds the submitters that were found in the ledger. Their identity never changes.
 	own atomic.Pointer[[]txn.Submitter]
@@ -62,6 +64,7 @@ func rightsOf(c Caller) *Rights {
 		operator: c.Operator,
 		policy:   c.Policy,
 		nonces:   c.Nonces || c.Operator,
+		approve:  c.Approve || c.Operator,
 	}
 	if !r.all {
 		r.submitters = slices.Compact(slices.Sorted(slices.Values(c.Submitters)))
@@ -71,12 +74,14 @@ func rightsOf(c Caller) *Rights {
 }
 
 // Everything returns the rights of all calls where callers have no names.
-func Everything() *Rights { return &Rights{all: true, operator: true, nonces: true} }
+func Everything() *Rights {
+	return &Rights{all: true, operator: true, nonces: true, approve: true}
+}
 
 func (r *Rights) equal(to *Rights) bool {
 	return r.caller == to.caller && r.all == to.all && r.operator == to.operator &&
-		r.nonces == to.nonces && slices.Equal(r.submitters, to.submitters) &&
-		slices.Equal(r.pools, to.pools)
+		r.nonces == to.nonces && r.approve == to.approve &&
+		slices.Equal(r.submitters, to.submitters) && slices.Equal(r.pools, to.pools)
 }
 
 // Caller returns the name of the caller; empty if it has none.
@@ -128,6 +133,7 @@ const (
 	operator           // of the submitter, or of any
 	operatorOfAll      // registering an account chooses its key
 	nonceHolder        // an operator, or a caller with the right nonces
+	approver           // an operator, or a caller with the right approve
 )
 
 var requirements = map[string]role{
@@ -139,6 +145,8 @@ var requirements = map[string]role{
 	pb.TxService_CancelTx_FullMethodName:                 anyCaller,
 	pb.TxService_SpeedUpTx_FullMethodName:                anyCaller,
 	pb.TxService_WatchTx_FullMethodName:                  anyCaller,
+	pb.TxService_ApproveTx_FullMethodName:                approver,
+	pb.TxService_DenyTx_FullMethodName:                   approver,
 	pb.SubmitterService_GetSubmitter_FullMethodName:      anyCaller,
 	pb.SubmitterService_ListSubmitters_FullMethodName:    anyCaller,
 	pb.SubmitterService_ListCommands_FullMethodName:      anyCaller,
@@ -199,6 +207,12 @@ func (r *Rights) MayCall(method string) error {
 			return nil
 		}
 		return r.denied("%s requires role operator or the right nonces; "+
+			"ask an operator, or change the caller in the node configuration", rpc.Name(method))
+	case approver:
+		if r.approve {
+			return nil
+		}
+		return r.denied("%s requires role operator or the right approve; "+
 			"ask an operator, or change the caller in the node configuration", rpc.Name(method))
 	case operatorOfAll:
 		if r.operator && r.all {

@@ -28,6 +28,7 @@ func Requests() []proto.Message {
 	return []proto.Message{
 		&pb.CreateTxRequest{}, &pb.BatchCreateTxRequest{}, &pb.GetTxRequest{}, &pb.ListTxsRequest{},
 		&pb.CancelTxRequest{}, &pb.SpeedUpTxRequest{}, &pb.WatchTxRequest{},
+		&pb.ApproveTxRequest{}, &pb.DenyTxRequest{},
 		&pb.RegisterSubmitterRequest{}, &pb.GetSubmitterRequest{}, &pb.ListSubmittersRequest{},
 		&pb.UpdateSubmitterRequest{}, &pb.PauseSubmitterRequest{},
 		&pb.ResumeSubmitterRequest{}, &pb.ProtectSubmitterRequest{}, &pb.ExitProtectRequest{},

@@ -68,7 +68,7 @@ func (q *Queries) ChainedCommands(ctx context.Context, arg ChainedCommandsParams
 }
 
 const chainedEvents = `-- name: ChainedEvents :many
-SELECT e.tx_id, e.seq, e.state, e.executed, e.chain,
+SELECT e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.chain,
        jsonb_build_array(
            e.submitter_id, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed,
            encode(e.tx_hash, 'hex'), encode(e.receipt_tx_hash, 'hex'), e.receipt_block,
@@ -90,7 +90,9 @@ type ChainedEventsParams struct {
 type ChainedEventsRow struct {
 	TxID     uuid.UUID
 	Seq      int64
+	Kind     string
 	State    string
+	SubState string
 	Executed string
 	Chain    []byte
 	Content  string
@@ -109,7 +111,9 @@ func (q *Queries) ChainedEvents(ctx context.Context, arg ChainedEventsParams) ([
 		if err := rows.Scan(
 			&i.TxID,
 			&i.Seq,
+			&i.Kind,
 			&i.State,
+			&i.SubState,
 			&i.Executed,
 			&i.Chain,
 			&i.Content,
@@ -126,7 +130,7 @@ func (q *Queries) ChainedEvents(ctx context.Context, arg ChainedEventsParams) ([
 
 const chainedTxs = `-- name: ChainedTxs :many
 
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac,
        jsonb_build_array(t.submitter_id, t.tx_id, t.request_id, encode(t.request_hash, 'hex'),
                          t.caller, t.labels)::TEXT AS content
   FROM managed_tx t
@@ -217,6 +221,9 @@ func (q *Queries) ChainedTxs(ctx context.Context, arg ChainedTxsParams) ([]Chain
 			&i.ManagedTx.ReservationID,
 			&i.ManagedTx.Signed,
 			&i.ManagedTx.Mac,
+			&i.ManagedTx.Approval,
+			&i.ManagedTx.ApprovedBy,
+			&i.ManagedTx.ApprovalMac,
 			&i.Content,
 		); err != nil {
 			return nil, err

@@ -101,7 +101,7 @@ WITH queued AS MATERIALIZED (
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
      WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
-    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac
+    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac
 ), event_recorded AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
                           message)
@@ -371,15 +371,16 @@ WITH intent AS MATERIALIZED (
            unnest($14::TEXT[])         AS caller,
            unnest($15::TEXT[])   AS trace_parent, -- empty: not traced
            unnest($16::BYTEA[])           AS mac,          -- empty: none
+           unnest($17::BIGINT[])   AS approval_ms,  -- until it expires; 0: needs none
            -- 0: without quotas, 1: with, 2: with, but reported only
-           unnest($17::INT[])           AS quota,
-           unnest($18::TEXT[])      AS day_value,  -- below 0: no limit
-           unnest($19::BIGINT[])     AS day_gas,    -- 0: no limit
-           unnest($20::FLOAT8[])         AS rate,       -- per second; 0: no limit
-           unnest($21::INT[])         AS pool_id     -- 0: none
+           unnest($18::INT[])           AS quota,
+           unnest($19::TEXT[])      AS day_value,  -- below 0: no limit
+           unnest($20::BIGINT[])     AS day_gas,    -- 0: no limit
+           unnest($21::FLOAT8[])         AS rate,       -- per second; 0: no limit
+           unnest($22::INT[])         AS pool_id     -- 0: none
 ), member AS MATERIALIZED (
     SELECT m.pool_id, m.submitter_id FROM pool_member m
-     WHERE m.pool_id = ANY($21::INT[]) AND m.status = 'ACTIVE'
+     WHERE m.pool_id = ANY($22::INT[]) AND m.status = 'ACTIVE'
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY($1::INT[]) AND s.status = 'ACTIVE'
@@ -436,7 +437,7 @@ WITH intent AS MATERIALIZED (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
                             queue_seq, to_address, value, data, gas_limit,
                             speed, max_fee, not_after, cancel_late, labels, caller, trace_parent,
-                            pool_id, mac)
+                            pool_id, mac, sub_state, approval)
     SELECT i.submitter_id, encode(i.tx_id, 'hex')::UUID, i.request_id, i.request_hash,
            i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
            i.speed, NULLIF(i.max_fee::NUMERIC, 0),
@@ -446,7 +447,9 @@ WITH intent AS MATERIALIZED (
                'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second'
                + i.not_after % 1000000 * INTERVAL '1 microsecond' END,
            i.cancel_late, i.labels::JSONB, i.caller, NULLIF(i.trace_parent, ''),
-           NULLIF(i.pool_id, 0), NULLIF(i.mac, '')
+           NULLIF(i.pool_id, 0), NULLIF(i.mac, ''),
+           CASE WHEN i.approval_ms > 0 THEN 'AWAITING_APPROVAL' ELSE '' END,
+           CASE WHEN i.approval_ms > 0 THEN 'WAITING' ELSE '' END
       FROM intent i
      -- looked up; a join would compare each row with each other: see Commit
      WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE
@@ -462,6 +465,13 @@ WITH intent AS MATERIALIZED (
     ON CONFLICT DO NOTHING
     RETURNING submitter_id, tx_id, request_id, queue_seq, version, state, sub_state, executed,
               reason, last_error, labels, created_at, updated_at
+), awaiting AS (
+    INSERT INTO tx_approval (submitter_id, tx_id, expires_at)
+    SELECT i.submitter_id, encode(i.tx_id, 'hex')::UUID,
+           clock_timestamp() + make_interval(secs => i.approval_ms / 1000.0)
+      FROM intent i
+     WHERE i.approval_ms > 0
+       AND (i.queue_seq IN (SELECT q.queue_seq FROM queued q)) IS TRUE
 ), labelled AS (
     INSERT INTO tx_label (submitter_id, key, value, tx_id)
     SELECT q.submitter_id, l.key, l.value, q.tx_id
@@ -510,6 +520,7 @@ type InsertTxsParams struct {
 	Callers       []string
 	TraceParents  []string
 	Macs          [][]byte
+	ApprovalMs    []int64
 	Quotas        []int32
 	DayValues     []string
 	DayGases      []int64
@@ -554,6 +565,7 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 		arg.Callers,
 		arg.TraceParents,
 		arg.Macs,
+		arg.ApprovalMs,
 		arg.Quotas,
 		arg.DayValues,
 		arg.DayGases,

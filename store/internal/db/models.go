@@ -169,6 +169,9 @@ type ManagedTx struct {
 	ReservationID    *uuid.UUID
 	Signed           bool
 	Mac              []byte
+	Approval         string
+	ApprovedBy       string
+	ApprovalMac      []byte
 }
 
 type Node struct {
@@ -368,6 +371,12 @@ type SubmitterSettled struct {
 	ErasedBelow  int64
 	FencingToken int64
 	UpdatedAt    time.Time
+}
+
+type TxApproval struct {
+	SubmitterID int32
+	TxID        uuid.UUID
+	ExpiresAt   time.Time
 }
 
 type TxAttempt struct {

@@ -123,7 +123,7 @@ func (q *Queries) InboxCommands(ctx context.Context, arg InboxCommandsParams) ([
 }
 
 const inboxTxs = `-- name: InboxTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac,
        coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000),
                 0)::BIGINT AS due_ms,
        coalesce(least(31536000000,
@@ -138,6 +138,7 @@ SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_
  CROSS JOIN LATERAL (
        SELECT q.submitter_id, q.tx_id, CAST(q.ctid AS TID) AS at FROM managed_tx q
         WHERE q.submitter_id = s.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL
+          AND q.approval <> 'WAITING'
         ORDER BY q.queue_seq
         LIMIT s.head) h
   JOIN managed_tx t ON t.submitter_id = h.submitter_id AND t.tx_id = h.tx_id
@@ -159,8 +160,9 @@ type InboxTxsRow struct {
 }
 
 // InboxTxs reads the head of each queue: by state and never after a remembered position, because
-// queue numbers commit out of order. Each row also has whether any of these submitters has a
-// command, which saves another query: mostly none has.
+// queue numbers commit out of order. A transaction that awaits an approval is not in the queue;
+// once approved it has the place of its acceptance. Each row also has whether any of these
+// submitters has a command, which saves another query: mostly none has.
 func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsRow, error) {
 	rows, err := q.db.Query(ctx, inboxTxs, arg.SubmitterIds, arg.Heads)
 	if err != nil {
@@ -229,6 +231,9 @@ func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsR
 			&i.ManagedTx.ReservationID,
 			&i.ManagedTx.Signed,
 			&i.ManagedTx.Mac,
+			&i.ManagedTx.Approval,
+			&i.ManagedTx.ApprovedBy,
+			&i.ManagedTx.ApprovalMac,
 			&i.DueMs,
 			&i.LateMs,
 			&i.WaitedMs,
@@ -326,7 +331,7 @@ func (q *Queries) OpenAttempts(ctx context.Context, submitterID int32) ([]OpenAt
 }
 
 const openTxs = `-- name: OpenTxs :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac,
        coalesce(greatest(0, extract(EPOCH FROM t.due_at - clock_timestamp()) * 1000),
                 0)::BIGINT AS due_ms,
        coalesce(least(31536000000,
@@ -416,6 +421,9 @@ func (q *Queries) OpenTxs(ctx context.Context, submitterID int32) ([]OpenTxsRow,
 			&i.ManagedTx.ReservationID,
 			&i.ManagedTx.Signed,
 			&i.ManagedTx.Mac,
+			&i.ManagedTx.Approval,
+			&i.ManagedTx.ApprovedBy,
+			&i.ManagedTx.ApprovalMac,
 			&i.DueMs,
 			&i.LateMs,
 			&i.WaitedMs,
@@ -540,7 +548,7 @@ WITH newest AS MATERIALIZED (
 ), lowest AS MATERIALIZED (
     SELECT n.receipt_block FROM newest n ORDER BY n.nonce LIMIT 16
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac,
        ((SELECT count(*) FROM newest) = $1::INT
         AND coalesce((SELECT max(o.receipt_block) FROM lowest o) + $2::BIGINT
                      > (SELECT tip.block FROM tip), TRUE))::BOOLEAN AS cut
@@ -635,6 +643,9 @@ func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]R
 			&i.ManagedTx.ReservationID,
 			&i.ManagedTx.Signed,
 			&i.ManagedTx.Mac,
+			&i.ManagedTx.Approval,
+			&i.ManagedTx.ApprovedBy,
+			&i.ManagedTx.ApprovalMac,
 			&i.Cut,
 		); err != nil {
 			return nil, err

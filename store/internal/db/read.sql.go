@@ -111,7 +111,7 @@ func (q *Queries) AttemptsOf(ctx context.Context, arg AttemptsOfParams) ([]Attem
 }
 
 const blocking = `-- name: Blocking :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL
    AND t.sub_state <> 'INCLUDED'
  ORDER BY t.nonce
@@ -182,6 +182,9 @@ func (q *Queries) Blocking(ctx context.Context, submitterID int32) (ManagedTx, e
 		&i.ReservationID,
 		&i.Signed,
 		&i.Mac,
+		&i.Approval,
+		&i.ApprovedBy,
+		&i.ApprovalMac,
 	)
 	return i, err
 }
@@ -285,7 +288,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -396,6 +399,9 @@ func (q *Queries) ListOpenTxs(ctx context.Context, arg ListOpenTxsParams) ([]Lis
 			&i.ManagedTx.ReservationID,
 			&i.ManagedTx.Signed,
 			&i.ManagedTx.Mac,
+			&i.ManagedTx.Approval,
+			&i.ManagedTx.ApprovedBy,
+			&i.ManagedTx.ApprovalMac,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -433,7 +439,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -549,6 +555,9 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 			&i.ManagedTx.ReservationID,
 			&i.ManagedTx.Signed,
 			&i.ManagedTx.Mac,
+			&i.ManagedTx.Approval,
+			&i.ManagedTx.ApprovedBy,
+			&i.ManagedTx.ApprovalMac,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -583,7 +592,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -689,6 +698,9 @@ func (q *Queries) ListTxsByID(ctx context.Context, arg ListTxsByIDParams) ([]Lis
 			&i.ManagedTx.ReservationID,
 			&i.ManagedTx.Signed,
 			&i.ManagedTx.Mac,
+			&i.ManagedTx.Approval,
+			&i.ManagedTx.ApprovedBy,
+			&i.ManagedTx.ApprovalMac,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -728,7 +740,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -846,6 +858,9 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 			&i.ManagedTx.ReservationID,
 			&i.ManagedTx.Signed,
 			&i.ManagedTx.Mac,
+			&i.ManagedTx.Approval,
+			&i.ManagedTx.ApprovedBy,
+			&i.ManagedTx.ApprovalMac,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -879,6 +894,7 @@ SELECT coalesce(sum(q.queued), 0)::BIGINT                               AS queue
               min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
          FROM (SELECT t.created_at, t.sub_state FROM managed_tx t
                 WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                  AND t.approval <> 'WAITING'
                 ORDER BY t.queue_seq LIMIT 8) h) q
  CROSS JOIN LATERAL (
        SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,
@@ -961,8 +977,9 @@ func (q *Queries) QueueDepths(ctx context.Context, arg QueueDepthsParams) ([]Que
 }
 
 const queueHead = `-- name: QueueHead :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NULL AND t.terminal_at IS NULL
+   AND t.approval <> 'WAITING'
  ORDER BY t.queue_seq
  LIMIT 1
 `
@@ -1029,6 +1046,9 @@ func (q *Queries) QueueHead(ctx context.Context, submitterID int32) (ManagedTx, 
 		&i.ReservationID,
 		&i.Signed,
 		&i.Mac,
+		&i.Approval,
+		&i.ApprovedBy,
+		&i.ApprovalMac,
 	)
 	return i, err
 }
@@ -1055,7 +1075,7 @@ func (q *Queries) QueueSeq(ctx context.Context, arg QueueSeqParams) (int64, erro
 
 const txByID = `-- name: TxByID :one
 
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -1143,6 +1163,9 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 		&i.ManagedTx.ReservationID,
 		&i.ManagedTx.Signed,
 		&i.ManagedTx.Mac,
+		&i.ManagedTx.Approval,
+		&i.ManagedTx.ApprovedBy,
+		&i.ManagedTx.ApprovalMac,
 		&i.SubmitterName,
 		&i.ReceiptKind,
 	)
@@ -1211,7 +1234,7 @@ func (q *Queries) TxVersions(ctx context.Context, arg TxVersionsParams) ([]TxVer
 }
 
 const txsByRequest = `-- name: TxsByRequest :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -1302,6 +1325,9 @@ func (q *Queries) TxsByRequest(ctx context.Context, arg TxsByRequestParams) ([]T
 			&i.ManagedTx.ReservationID,
 			&i.ManagedTx.Signed,
 			&i.ManagedTx.Mac,
+			&i.ManagedTx.Approval,
+			&i.ManagedTx.ApprovedBy,
+			&i.ManagedTx.ApprovalMac,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {

@@ -79,6 +79,7 @@ SELECT s.name
                  OR EXISTS (SELECT FROM (SELECT t.sub_state FROM managed_tx t
                                           WHERE t.submitter_id = s.submitter_id
                                             AND t.nonce IS NULL AND t.terminal_at IS NULL
+                                            AND t.approval <> 'WAITING'
                                           ORDER BY t.queue_seq
                                           LIMIT 8) h WHERE h.sub_state = 'UNFUNDED'))))
  ORDER BY s.name
@@ -160,6 +161,7 @@ SELECT count(*)::BIGINT                                                 AS submi
        SELECT min(h.created_at) AS oldest, bool_or(h.sub_state = 'UNFUNDED') AS unfunded
          FROM (SELECT t.created_at, t.sub_state FROM managed_tx t
                 WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                  AND t.approval <> 'WAITING'
                 ORDER BY t.queue_seq LIMIT 8) h) q
  CROSS JOIN LATERAL (
        SELECT count(*) AS in_flight, count(*) FILTER (WHERE t.state = 'STUCK') AS stuck,

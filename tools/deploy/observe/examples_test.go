@@ -44,6 +44,8 @@ func examples() map[string]example {
 		"FinalityReverted":   counted(`fencepost_tx_reorged_final_total`, "12m", nil),
 		"CommitRefused": {"12m", nil, one(`fencepost_commit_total{outcome="refused"}`, "0+1x60"),
 			one(`fencepost_commit_total{outcome="done"}`, "0+1x60")},
+		"IntentUnverified":  counted(`fencepost_tx_unverified_total`, "12m", nil),
+		"ApprovalWaiting":   level(`fencepost_approvals_waiting`, "62m", "1", "0"),
 		"SubmitterUnfunded": level(`fencepost_submitters{state="unfunded"}`, "2m", "1", "0"),
 		"SinkDead": {"2m", map[string]string{"sink": "hook"},
 			one(`fencepost_sink_waiting{sink="hook", state="dead"}`, "1+0x60"),

@@ -2179,8 +2179,9 @@ func (x *ResolveStuckResponse) GetTx() *Tx {
 type Command struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	CommandId int64                  `protobuf:"varint,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
-	// PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
-	// or UPDATE (changed policies, which the owner reads again).
+	// PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
+	// UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
+	// awaited an approval).
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
 	// ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,

@@ -118,6 +118,9 @@ const (
 	// amount if known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another reason. Its begin
 	// and end are events.
 	TxSubState_TX_SUB_STATE_UNFUNDED TxSubState = 4
+	// QUEUED: it waits until another caller approves it (ApproveTx), and holds up no other. It fails
+	// with reason APPROVAL_EXPIRED if none does in time.
+	TxSubState_TX_SUB_STATE_AWAITING_APPROVAL TxSubState = 5
 )
 
 // Enum value maps for TxSubState.
@@ -128,13 +131,15 @@ var (
 		2: "TX_SUB_STATE_INCLUDED",
 		3: "TX_SUB_STATE_BACKING_OFF",
 		4: "TX_SUB_STATE_UNFUNDED",
+		5: "TX_SUB_STATE_AWAITING_APPROVAL",
 	}
 	TxSubState_value = map[string]int32{
-		"TX_SUB_STATE_UNSPECIFIED": 0,
-		"TX_SUB_STATE_PENDING":     1,
-		"TX_SUB_STATE_INCLUDED":    2,
-		"TX_SUB_STATE_BACKING_OFF": 3,
-		"TX_SUB_STATE_UNFUNDED":    4,
+		"TX_SUB_STATE_UNSPECIFIED":       0,
+		"TX_SUB_STATE_PENDING":           1,
+		"TX_SUB_STATE_INCLUDED":          2,
+		"TX_SUB_STATE_BACKING_OFF":       3,
+		"TX_SUB_STATE_UNFUNDED":          4,
+		"TX_SUB_STATE_AWAITING_APPROVAL": 5,
 	}
 )
 
@@ -270,6 +275,8 @@ const (
 	TxEventKind_TX_EVENT_KIND_REPLACED TxEventKind = 15
 	// Blocks on top of the receipt's block, if enabled in the chain's configuration.
 	TxEventKind_TX_EVENT_KIND_CONFIRMATIONS TxEventKind = 16
+	// Another caller approved it; message names the caller. It is in the queue now.
+	TxEventKind_TX_EVENT_KIND_APPROVED TxEventKind = 17
 )
 
 // Enum value maps for TxEventKind.
@@ -292,6 +299,7 @@ var (
 		14: "TX_EVENT_KIND_DELAYED",
 		15: "TX_EVENT_KIND_REPLACED",
 		16: "TX_EVENT_KIND_CONFIRMATIONS",
+		17: "TX_EVENT_KIND_APPROVED",
 	}
 	TxEventKind_value = map[string]int32{
 		"TX_EVENT_KIND_UNSPECIFIED":      0,
@@ -311,6 +319,7 @@ var (
 		"TX_EVENT_KIND_DELAYED":          14,
 		"TX_EVENT_KIND_REPLACED":         15,
 		"TX_EVENT_KIND_CONFIRMATIONS":    16,
+		"TX_EVENT_KIND_APPROVED":         17,
 	}
 )
 
@@ -2643,6 +2652,218 @@ func (x *SpeedUpTxResponse) GetTx() *Tx {
 	return nil
 }
 
+type ApproveTxRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	TxId  string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	// Recorded with the command.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The person or system that requests it; recorded with the command.
+	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveTxRequest) Reset() {
+	*x = ApproveTxRequest{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveTxRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveTxRequest) ProtoMessage() {}
+
+func (x *ApproveTxRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveTxRequest.ProtoReflect.Descriptor instead.
+func (*ApproveTxRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ApproveTxRequest) GetTxId() string {
+	if x != nil {
+		return x.TxId
+	}
+	return ""
+}
+
+func (x *ApproveTxRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ApproveTxRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
+}
+
+type ApproveTxResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tx            *Tx                    `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveTxResponse) Reset() {
+	*x = ApproveTxResponse{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveTxResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveTxResponse) ProtoMessage() {}
+
+func (x *ApproveTxResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveTxResponse.ProtoReflect.Descriptor instead.
+func (*ApproveTxResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ApproveTxResponse) GetTx() *Tx {
+	if x != nil {
+		return x.Tx
+	}
+	return nil
+}
+
+type DenyTxRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	TxId  string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	// Recorded with the command.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The person or system that requests it; recorded with the command.
+	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DenyTxRequest) Reset() {
+	*x = DenyTxRequest{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DenyTxRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DenyTxRequest) ProtoMessage() {}
+
+func (x *DenyTxRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DenyTxRequest.ProtoReflect.Descriptor instead.
+func (*DenyTxRequest) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *DenyTxRequest) GetTxId() string {
+	if x != nil {
+		return x.TxId
+	}
+	return ""
+}
+
+func (x *DenyTxRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DenyTxRequest) GetOperator() string {
+	if x != nil {
+		return x.Operator
+	}
+	return ""
+}
+
+type DenyTxResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tx            *Tx                    `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DenyTxResponse) Reset() {
+	*x = DenyTxResponse{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DenyTxResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DenyTxResponse) ProtoMessage() {}
+
+func (x *DenyTxResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DenyTxResponse.ProtoReflect.Descriptor instead.
+func (*DenyTxResponse) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *DenyTxResponse) GetTx() *Tx {
+	if x != nil {
+		return x.Tx
+	}
+	return nil
+}
+
 // AllTxs selects the transactions of all submitters.
 type AllTxs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2652,7 +2873,7 @@ type AllTxs struct {
 
 func (x *AllTxs) Reset() {
 	*x = AllTxs{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2664,7 +2885,7 @@ func (x *AllTxs) String() string {
 func (*AllTxs) ProtoMessage() {}
 
 func (x *AllTxs) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2677,7 +2898,7 @@ func (x *AllTxs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllTxs.ProtoReflect.Descriptor instead.
 func (*AllTxs) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{24}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{28}
 }
 
 type WatchTxRequest struct {
@@ -2715,7 +2936,7 @@ type WatchTxRequest struct {
 
 func (x *WatchTxRequest) Reset() {
 	*x = WatchTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2727,7 +2948,7 @@ func (x *WatchTxRequest) String() string {
 func (*WatchTxRequest) ProtoMessage() {}
 
 func (x *WatchTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2740,7 +2961,7 @@ func (x *WatchTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTxRequest.ProtoReflect.Descriptor instead.
 func (*WatchTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{25}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WatchTxRequest) GetTarget() isWatchTxRequest_Target {
@@ -2900,7 +3121,7 @@ type TxIds struct {
 
 func (x *TxIds) Reset() {
 	*x = TxIds{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +3133,7 @@ func (x *TxIds) String() string {
 func (*TxIds) ProtoMessage() {}
 
 func (x *TxIds) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +3146,7 @@ func (x *TxIds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxIds.ProtoReflect.Descriptor instead.
 func (*TxIds) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{26}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TxIds) GetTxIds() []string {
@@ -2947,7 +3168,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[27]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2959,7 +3180,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[27]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2972,7 +3193,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{27}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Heartbeat) GetTime() *timestamppb.Timestamp {
@@ -3006,7 +3227,7 @@ type WatchTxResponse struct {
 
 func (x *WatchTxResponse) Reset() {
 	*x = WatchTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[28]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3018,7 +3239,7 @@ func (x *WatchTxResponse) String() string {
 func (*WatchTxResponse) ProtoMessage() {}
 
 func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[28]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3031,7 +3252,7 @@ func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTxResponse.ProtoReflect.Descriptor instead.
 func (*WatchTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{28}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WatchTxResponse) GetMessage() isWatchTxResponse_Message {
@@ -3296,6 +3517,18 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"5\n" +
 	"\x11SpeedUpTxResponse\x12 \n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"y\n" +
+	"\x10ApproveTxRequest\x12\x1d\n" +
+	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\x12 \n" +
+	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"5\n" +
+	"\x11ApproveTxResponse\x12 \n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"v\n" +
+	"\rDenyTxRequest\x12\x1d\n" +
+	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\x12 \n" +
+	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
+	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"2\n" +
+	"\x0eDenyTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
 	"\x06AllTxs\"\xbc\x04\n" +
 	"\x0eWatchTxRequest\x12\x1f\n" +
@@ -3333,20 +3566,21 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x0eTX_STATE_STUCK\x10\x04\x12\x16\n" +
 	"\x12TX_STATE_CONFIRMED\x10\x05\x12\x19\n" +
 	"\x15TX_STATE_FAILED_FINAL\x10\x06\x12\x16\n" +
-	"\x12TX_STATE_CANCELLED\x10\a*\x98\x01\n" +
+	"\x12TX_STATE_CANCELLED\x10\a*\xbc\x01\n" +
 	"\n" +
 	"TxSubState\x12\x1c\n" +
 	"\x18TX_SUB_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14TX_SUB_STATE_PENDING\x10\x01\x12\x19\n" +
 	"\x15TX_SUB_STATE_INCLUDED\x10\x02\x12\x1c\n" +
 	"\x18TX_SUB_STATE_BACKING_OFF\x10\x03\x12\x19\n" +
-	"\x15TX_SUB_STATE_UNFUNDED\x10\x04*x\n" +
+	"\x15TX_SUB_STATE_UNFUNDED\x10\x04\x12\"\n" +
+	"\x1eTX_SUB_STATE_AWAITING_APPROVAL\x10\x05*x\n" +
 	"\bExecuted\x12\x18\n" +
 	"\x14EXECUTED_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10EXECUTED_UNKNOWN\x10\x01\x12\x0f\n" +
 	"\vEXECUTED_NO\x10\x02\x12\x14\n" +
 	"\x10EXECUTED_SUCCESS\x10\x03\x12\x15\n" +
-	"\x11EXECUTED_REVERTED\x10\x04*\xf6\x03\n" +
+	"\x11EXECUTED_REVERTED\x10\x04*\x92\x04\n" +
 	"\vTxEventKind\x12\x1d\n" +
 	"\x19TX_EVENT_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14TX_EVENT_KIND_QUEUED\x10\x01\x12\x1b\n" +
@@ -3365,7 +3599,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x16TX_EVENT_KIND_REQUEUED\x10\r\x12\x19\n" +
 	"\x15TX_EVENT_KIND_DELAYED\x10\x0e\x12\x1a\n" +
 	"\x16TX_EVENT_KIND_REPLACED\x10\x0f\x12\x1f\n" +
-	"\x1bTX_EVENT_KIND_CONFIRMATIONS\x10\x10*J\n" +
+	"\x1bTX_EVENT_KIND_CONFIRMATIONS\x10\x10\x12\x1a\n" +
+	"\x16TX_EVENT_KIND_APPROVED\x10\x11*J\n" +
 	"\x06TxView\x12\x17\n" +
 	"\x13TX_VIEW_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rTX_VIEW_BASIC\x10\x01\x12\x14\n" +
@@ -3379,7 +3614,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x1aCANCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_CANCELLED\x10\x01\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_REQUESTED\x10\x02\x12 \n" +
-	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\xb3\b\n" +
+	"\x1cCANCEL_OUTCOME_ALREADY_FINAL\x10\x032\x91\n" +
+	"\n" +
 	"\tTxService\x12`\n" +
 	"\bCreateTx\x12\x1d.fencepost.v1.CreateTxRequest\x1a\x1e.fencepost.v1.CreateTxResponse\"\x15\x82\xd3\xe4\x93\x02\x0f:\x01*\"\n" +
 	"/api/v1/tx\x12u\n" +
@@ -3390,7 +3626,9 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\aListTxs\x12\x1c.fencepost.v1.ListTxsRequest\x1a\x1d.fencepost.v1.ListTxsResponse\"\x12\x82\xd3\xe4\x93\x02\f\x12\n" +
 	"/api/v1/tx\x12o\n" +
 	"\bCancelTx\x12\x1d.fencepost.v1.CancelTxRequest\x1a\x1e.fencepost.v1.CancelTxResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/api/v1/tx/{tx_id}/cancel\x12t\n" +
-	"\tSpeedUpTx\x12\x1e.fencepost.v1.SpeedUpTxRequest\x1a\x1f.fencepost.v1.SpeedUpTxResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/api/v1/tx/{tx_id}/speed-up\x12\x83\x02\n" +
+	"\tSpeedUpTx\x12\x1e.fencepost.v1.SpeedUpTxRequest\x1a\x1f.fencepost.v1.SpeedUpTxResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/api/v1/tx/{tx_id}/speed-up\x12s\n" +
+	"\tApproveTx\x12\x1e.fencepost.v1.ApproveTxRequest\x1a\x1f.fencepost.v1.ApproveTxResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/api/v1/tx/{tx_id}/approve\x12g\n" +
+	"\x06DenyTx\x12\x1b.fencepost.v1.DenyTxRequest\x1a\x1c.fencepost.v1.DenyTxResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/api/v1/tx/{tx_id}/deny\x12\x83\x02\n" +
 	"\aWatchTx\x12\x1c.fencepost.v1.WatchTxRequest\x1a\x1d.fencepost.v1.WatchTxResponse\"\xb8\x01\x82\xd3\xe4\x93\x02\xb1\x01Z\x1e\x12\x1c/api/v1/tx/by-request/eventsZ'\x12%/api/v1/submitters/{submitter}/eventsZ\x10\x12\x0e/api/v1/eventsZ\x1a\x12\x18/api/v1/tx/by-ids/eventsZ\x1d\x12\x1b/api/v1/pools/{pool}/events\x12\x19/api/v1/tx/{tx_id}/events0\x01BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
@@ -3407,7 +3645,7 @@ func file_fencepost_v1_tx_proto_rawDescGZIP() []byte {
 }
 
 var file_fencepost_v1_tx_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_fencepost_v1_tx_proto_goTypes = []any{
 	(TxState)(0),                  // 0: fencepost.v1.TxState
 	(TxSubState)(0),               // 1: fencepost.v1.TxSubState
@@ -3440,95 +3678,105 @@ var file_fencepost_v1_tx_proto_goTypes = []any{
 	(*CancelTxResponse)(nil),      // 28: fencepost.v1.CancelTxResponse
 	(*SpeedUpTxRequest)(nil),      // 29: fencepost.v1.SpeedUpTxRequest
 	(*SpeedUpTxResponse)(nil),     // 30: fencepost.v1.SpeedUpTxResponse
-	(*AllTxs)(nil),                // 31: fencepost.v1.AllTxs
-	(*WatchTxRequest)(nil),        // 32: fencepost.v1.WatchTxRequest
-	(*TxIds)(nil),                 // 33: fencepost.v1.TxIds
-	(*Heartbeat)(nil),             // 34: fencepost.v1.Heartbeat
-	(*WatchTxResponse)(nil),       // 35: fencepost.v1.WatchTxResponse
-	nil,                           // 36: fencepost.v1.Tx.LabelsEntry
-	nil,                           // 37: fencepost.v1.CreateTxRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
-	(*status.Status)(nil),         // 39: google.rpc.Status
-	(*durationpb.Duration)(nil),   // 40: google.protobuf.Duration
+	(*ApproveTxRequest)(nil),      // 31: fencepost.v1.ApproveTxRequest
+	(*ApproveTxResponse)(nil),     // 32: fencepost.v1.ApproveTxResponse
+	(*DenyTxRequest)(nil),         // 33: fencepost.v1.DenyTxRequest
+	(*DenyTxResponse)(nil),        // 34: fencepost.v1.DenyTxResponse
+	(*AllTxs)(nil),                // 35: fencepost.v1.AllTxs
+	(*WatchTxRequest)(nil),        // 36: fencepost.v1.WatchTxRequest
+	(*TxIds)(nil),                 // 37: fencepost.v1.TxIds
+	(*Heartbeat)(nil),             // 38: fencepost.v1.Heartbeat
+	(*WatchTxResponse)(nil),       // 39: fencepost.v1.WatchTxResponse
+	nil,                           // 40: fencepost.v1.Tx.LabelsEntry
+	nil,                           // 41: fencepost.v1.CreateTxRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 42: google.protobuf.Timestamp
+	(*status.Status)(nil),         // 43: google.rpc.Status
+	(*durationpb.Duration)(nil),   // 44: google.protobuf.Duration
 }
 var file_fencepost_v1_tx_proto_depIdxs = []int32{
-	38, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
+	42, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
 	9,  // 1: fencepost.v1.OperatorDetails.attempts:type_name -> fencepost.v1.Attempt
-	38, // 2: fencepost.v1.OperatorDetails.last_submit_time:type_name -> google.protobuf.Timestamp
+	42, // 2: fencepost.v1.OperatorDetails.last_submit_time:type_name -> google.protobuf.Timestamp
 	0,  // 3: fencepost.v1.Tx.state:type_name -> fencepost.v1.TxState
 	1,  // 4: fencepost.v1.Tx.sub_state:type_name -> fencepost.v1.TxSubState
 	7,  // 5: fencepost.v1.Tx.payload:type_name -> fencepost.v1.Payload
 	8,  // 6: fencepost.v1.Tx.receipt:type_name -> fencepost.v1.Receipt
 	2,  // 7: fencepost.v1.Tx.executed:type_name -> fencepost.v1.Executed
-	38, // 8: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
-	38, // 9: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
-	38, // 10: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
+	42, // 8: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
+	42, // 9: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
+	42, // 10: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
 	10, // 11: fencepost.v1.Tx.operator:type_name -> fencepost.v1.OperatorDetails
 	15, // 12: fencepost.v1.Tx.terms:type_name -> fencepost.v1.Terms
 	12, // 13: fencepost.v1.Tx.confirmations:type_name -> fencepost.v1.BlockRef
-	36, // 14: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
-	38, // 15: fencepost.v1.Tx.events_archive_time:type_name -> google.protobuf.Timestamp
-	38, // 16: fencepost.v1.Tx.archive_time:type_name -> google.protobuf.Timestamp
+	40, // 14: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
+	42, // 15: fencepost.v1.Tx.events_archive_time:type_name -> google.protobuf.Timestamp
+	42, // 16: fencepost.v1.Tx.archive_time:type_name -> google.protobuf.Timestamp
 	3,  // 17: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
 	0,  // 18: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
 	1,  // 19: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
 	2,  // 20: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
 	8,  // 21: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
-	38, // 22: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
+	42, // 22: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
 	12, // 23: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
 	7,  // 24: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
 	15, // 25: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
-	37, // 26: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
+	41, // 26: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
 	5,  // 27: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
-	38, // 28: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
+	42, // 28: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
 	11, // 29: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
 	7,  // 30: fencepost.v1.SimulateTxRequest.payload:type_name -> fencepost.v1.Payload
 	15, // 31: fencepost.v1.SimulateTxRequest.terms:type_name -> fencepost.v1.Terms
 	14, // 32: fencepost.v1.BatchCreateTxRequest.requests:type_name -> fencepost.v1.CreateTxRequest
 	21, // 33: fencepost.v1.BatchCreateTxResponse.results:type_name -> fencepost.v1.BatchCreateTxResult
 	11, // 34: fencepost.v1.BatchCreateTxResult.tx:type_name -> fencepost.v1.Tx
-	39, // 35: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
+	43, // 35: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
 	22, // 36: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
 	4,  // 37: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
 	11, // 38: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
 	0,  // 39: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
 	4,  // 40: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
-	38, // 41: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
-	38, // 42: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
+	42, // 41: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
+	42, // 42: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
 	11, // 43: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
 	6,  // 44: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
 	11, // 45: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
 	11, // 46: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
-	31, // 47: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
-	22, // 48: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
-	33, // 49: fencepost.v1.WatchTxRequest.txs:type_name -> fencepost.v1.TxIds
-	40, // 50: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
-	0,  // 51: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
-	38, // 52: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	13, // 53: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
-	11, // 54: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
-	34, // 55: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
-	14, // 56: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
-	19, // 57: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
-	17, // 58: fencepost.v1.TxService.SimulateTx:input_type -> fencepost.v1.SimulateTxRequest
-	23, // 59: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
-	25, // 60: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
-	27, // 61: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
-	29, // 62: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
-	32, // 63: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
-	16, // 64: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
-	20, // 65: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
-	18, // 66: fencepost.v1.TxService.SimulateTx:output_type -> fencepost.v1.SimulateTxResponse
-	24, // 67: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
-	26, // 68: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
-	28, // 69: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
-	30, // 70: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
-	35, // 71: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
-	64, // [64:72] is the sub-list for method output_type
-	56, // [56:64] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	11, // 47: fencepost.v1.ApproveTxResponse.tx:type_name -> fencepost.v1.Tx
+	11, // 48: fencepost.v1.DenyTxResponse.tx:type_name -> fencepost.v1.Tx
+	35, // 49: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
+	22, // 50: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
+	37, // 51: fencepost.v1.WatchTxRequest.txs:type_name -> fencepost.v1.TxIds
+	44, // 52: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
+	0,  // 53: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
+	42, // 54: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	13, // 55: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
+	11, // 56: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
+	38, // 57: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
+	14, // 58: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
+	19, // 59: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
+	17, // 60: fencepost.v1.TxService.SimulateTx:input_type -> fencepost.v1.SimulateTxRequest
+	23, // 61: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
+	25, // 62: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
+	27, // 63: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
+	29, // 64: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
+	31, // 65: fencepost.v1.TxService.ApproveTx:input_type -> fencepost.v1.ApproveTxRequest
+	33, // 66: fencepost.v1.TxService.DenyTx:input_type -> fencepost.v1.DenyTxRequest
+	36, // 67: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
+	16, // 68: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
+	20, // 69: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
+	18, // 70: fencepost.v1.TxService.SimulateTx:output_type -> fencepost.v1.SimulateTxResponse
+	24, // 71: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
+	26, // 72: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
+	28, // 73: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
+	30, // 74: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
+	32, // 75: fencepost.v1.TxService.ApproveTx:output_type -> fencepost.v1.ApproveTxResponse
+	34, // 76: fencepost.v1.TxService.DenyTx:output_type -> fencepost.v1.DenyTxResponse
+	39, // 77: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
+	68, // [68:78] is the sub-list for method output_type
+	58, // [58:68] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_tx_proto_init() }
@@ -3547,7 +3795,7 @@ func file_fencepost_v1_tx_proto_init() {
 		(*GetTxRequest_Request)(nil),
 		(*GetTxRequest_Hash)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[25].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[29].OneofWrappers = []any{
 		(*WatchTxRequest_TxId)(nil),
 		(*WatchTxRequest_Submitter)(nil),
 		(*WatchTxRequest_All)(nil),
@@ -3555,7 +3803,7 @@ func file_fencepost_v1_tx_proto_init() {
 		(*WatchTxRequest_Txs)(nil),
 		(*WatchTxRequest_Pool)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[28].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[32].OneofWrappers = []any{
 		(*WatchTxResponse_Event)(nil),
 		(*WatchTxResponse_Snapshot)(nil),
 		(*WatchTxResponse_Heartbeat)(nil),
@@ -3566,7 +3814,7 @@ func file_fencepost_v1_tx_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_tx_proto_rawDesc), len(file_fencepost_v1_tx_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   31,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,8 @@ const (
 	TxService_ListTxs_FullMethodName       = "/fencepost.v1.TxService/ListTxs"
 	TxService_CancelTx_FullMethodName      = "/fencepost.v1.TxService/CancelTx"
 	TxService_SpeedUpTx_FullMethodName     = "/fencepost.v1.TxService/SpeedUpTx"
+	TxService_ApproveTx_FullMethodName     = "/fencepost.v1.TxService/ApproveTx"
+	TxService_DenyTx_FullMethodName        = "/fencepost.v1.TxService/DenyTx"
 	TxService_WatchTx_FullMethodName       = "/fencepost.v1.TxService/WatchTx"
 )
 
@@ -79,6 +81,16 @@ type TxServiceClient interface {
 	// included. Returns once the owner has recorded the replacement. Rejected with
 	// FAILED_PRECONDITION (DECISION_REFUSED) if there is nothing to speed up or a fee cap forbids it.
 	SpeedUpTx(ctx context.Context, in *SpeedUpTxRequest, opts ...grpc.CallOption) (*SpeedUpTxResponse, error)
+	// ApproveTx approves a transaction with TX_SUB_STATE_AWAITING_APPROVAL (callers.policy in the
+	// configuration). It then joins the queue of its account in the order of acceptance. The caller
+	// needs the right approve or the role operator, and must not be the one that created the
+	// transaction (PERMISSION_DENIED). Of several decisions the first is valid: a different one is
+	// rejected with FAILED_PRECONDITION (DECISION_REFUSED), and so is one after the approval has
+	// expired. Idempotent.
+	ApproveTx(ctx context.Context, in *ApproveTxRequest, opts ...grpc.CallOption) (*ApproveTxResponse, error)
+	// DenyTx fails a transaction with TX_SUB_STATE_AWAITING_APPROVAL: it ends as FAILED_FINAL with
+	// reason APPROVAL_DENIED, not executed. Otherwise as ApproveTx.
+	DenyTx(ctx context.Context, in *DenyTxRequest, opts ...grpc.CallOption) (*DenyTxResponse, error)
 	// WatchTx streams events of one transaction, of several, of one submitter, of one pool, or of
 	// all, in order per transaction. labels and states filter them. An interrupted stream resumes on
 	// any node with the last resume_token received. Over HTTP the remaining request fields are query
@@ -164,6 +176,26 @@ func (c *txServiceClient) SpeedUpTx(ctx context.Context, in *SpeedUpTxRequest, o
 	return out, nil
 }
 
+func (c *txServiceClient) ApproveTx(ctx context.Context, in *ApproveTxRequest, opts ...grpc.CallOption) (*ApproveTxResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApproveTxResponse)
+	err := c.cc.Invoke(ctx, TxService_ApproveTx_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *txServiceClient) DenyTx(ctx context.Context, in *DenyTxRequest, opts ...grpc.CallOption) (*DenyTxResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DenyTxResponse)
+	err := c.cc.Invoke(ctx, TxService_DenyTx_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *txServiceClient) WatchTx(ctx context.Context, in *WatchTxRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchTxResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &TxService_ServiceDesc.Streams[0], TxService_WatchTx_FullMethodName, cOpts...)
@@ -233,6 +265,16 @@ type TxServiceServer interface {
 	// included. Returns once the owner has recorded the replacement. Rejected with
 	// FAILED_PRECONDITION (DECISION_REFUSED) if there is nothing to speed up or a fee cap forbids it.
 	SpeedUpTx(context.Context, *SpeedUpTxRequest) (*SpeedUpTxResponse, error)
+	// ApproveTx approves a transaction with TX_SUB_STATE_AWAITING_APPROVAL (callers.policy in the
+	// configuration). It then joins the queue of its account in the order of acceptance. The caller
+	// needs the right approve or the role operator, and must not be the one that created the
+	// transaction (PERMISSION_DENIED). Of several decisions the first is valid: a different one is
+	// rejected with FAILED_PRECONDITION (DECISION_REFUSED), and so is one after the approval has
+	// expired. Idempotent.
+	ApproveTx(context.Context, *ApproveTxRequest) (*ApproveTxResponse, error)
+	// DenyTx fails a transaction with TX_SUB_STATE_AWAITING_APPROVAL: it ends as FAILED_FINAL with
+	// reason APPROVAL_DENIED, not executed. Otherwise as ApproveTx.
+	DenyTx(context.Context, *DenyTxRequest) (*DenyTxResponse, error)
 	// WatchTx streams events of one transaction, of several, of one submitter, of one pool, or of
 	// all, in order per transaction. labels and states filter them. An interrupted stream resumes on
 	// any node with the last resume_token received. Over HTTP the remaining request fields are query
@@ -268,6 +310,12 @@ func (UnimplementedTxServiceServer) CancelTx(context.Context, *CancelTxRequest) 
 }
 func (UnimplementedTxServiceServer) SpeedUpTx(context.Context, *SpeedUpTxRequest) (*SpeedUpTxResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SpeedUpTx not implemented")
+}
+func (UnimplementedTxServiceServer) ApproveTx(context.Context, *ApproveTxRequest) (*ApproveTxResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ApproveTx not implemented")
+}
+func (UnimplementedTxServiceServer) DenyTx(context.Context, *DenyTxRequest) (*DenyTxResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DenyTx not implemented")
 }
 func (UnimplementedTxServiceServer) WatchTx(*WatchTxRequest, grpc.ServerStreamingServer[WatchTxResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchTx not implemented")
@@ -419,6 +467,42 @@ func _TxService_SpeedUpTx_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TxService_ApproveTx_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ApproveTxRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TxServiceServer).ApproveTx(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TxService_ApproveTx_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TxServiceServer).ApproveTx(ctx, req.(*ApproveTxRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _TxService_DenyTx_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DenyTxRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TxServiceServer).DenyTx(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TxService_DenyTx_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TxServiceServer).DenyTx(ctx, req.(*DenyTxRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _TxService_WatchTx_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchTxRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -464,6 +548,14 @@ var TxService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SpeedUpTx",
 			Handler:    _TxService_SpeedUpTx_Handler,
+		},
+		{
+			MethodName: "ApproveTx",
+			Handler:    _TxService_ApproveTx_Handler,
+		},
+		{
+			MethodName: "DenyTx",
+			Handler:    _TxService_DenyTx_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -991,8 +991,9 @@ export type Command = Message<"fencepost.v1.Command"> & {
   commandId: string;
 
   /**
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
-   * or UPDATE (changed policies, which the owner reads again).
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
+   * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
+   * awaited an approval).
    *
    * @generated from field: string kind = 2;
    */

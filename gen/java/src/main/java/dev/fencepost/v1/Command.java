@@ -78,8 +78,9 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object kind_ = "";
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
-   * or UPDATE (changed policies, which the owner reads again).
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
+   * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
+   * awaited an approval).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -100,8 +101,9 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
-   * or UPDATE (changed policies, which the owner reads again).
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
+   * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
+   * awaited an approval).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1227,8 +1229,9 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object kind_ = "";
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
-     * or UPDATE (changed policies, which the owner reads again).
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
+     * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
+     * awaited an approval).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1248,8 +1251,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
-     * or UPDATE (changed policies, which the owner reads again).
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
+     * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
+     * awaited an approval).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1270,8 +1274,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
-     * or UPDATE (changed policies, which the owner reads again).
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
+     * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
+     * awaited an approval).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1288,8 +1293,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
-     * or UPDATE (changed policies, which the owner reads again).
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
+     * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
+     * awaited an approval).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1303,8 +1309,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
-     * or UPDATE (changed policies, which the owner reads again).
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
+     * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
+     * awaited an approval).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>

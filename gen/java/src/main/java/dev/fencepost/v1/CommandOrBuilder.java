@@ -18,8 +18,9 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
-   * or UPDATE (changed policies, which the owner reads again).
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
+   * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
+   * awaited an approval).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -28,8 +29,9 @@ public interface CommandOrBuilder extends
   java.lang.String getKind();
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
-   * or UPDATE (changed policies, which the owner reads again).
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
+   * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
+   * awaited an approval).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>

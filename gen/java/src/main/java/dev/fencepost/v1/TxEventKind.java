@@ -153,6 +153,14 @@ public enum TxEventKind
    * <code>TX_EVENT_KIND_CONFIRMATIONS = 16;</code>
    */
   TX_EVENT_KIND_CONFIRMATIONS(16),
+  /**
+   * <pre>
+   * Another caller approved it; message names the caller. It is in the queue now.
+   * </pre>
+   *
+   * <code>TX_EVENT_KIND_APPROVED = 17;</code>
+   */
+  TX_EVENT_KIND_APPROVED(17),
   UNRECOGNIZED(-1),
   ;
 
@@ -303,6 +311,14 @@ public enum TxEventKind
    * <code>TX_EVENT_KIND_CONFIRMATIONS = 16;</code>
    */
   public static final int TX_EVENT_KIND_CONFIRMATIONS_VALUE = 16;
+  /**
+   * <pre>
+   * Another caller approved it; message names the caller. It is in the queue now.
+   * </pre>
+   *
+   * <code>TX_EVENT_KIND_APPROVED = 17;</code>
+   */
+  public static final int TX_EVENT_KIND_APPROVED_VALUE = 17;
 
 
   public final int getNumber() {
@@ -346,6 +362,7 @@ public enum TxEventKind
       case 14: return TX_EVENT_KIND_DELAYED;
       case 15: return TX_EVENT_KIND_REPLACED;
       case 16: return TX_EVENT_KIND_CONFIRMATIONS;
+      case 17: return TX_EVENT_KIND_APPROVED;
       default: return null;
     }
   }

@@ -233,6 +233,68 @@ public final class TxServiceGrpc {
     return getSpeedUpTxMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.ApproveTxRequest,
+      dev.fencepost.v1.ApproveTxResponse> getApproveTxMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ApproveTx",
+      requestType = dev.fencepost.v1.ApproveTxRequest.class,
+      responseType = dev.fencepost.v1.ApproveTxResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.ApproveTxRequest,
+      dev.fencepost.v1.ApproveTxResponse> getApproveTxMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.ApproveTxRequest, dev.fencepost.v1.ApproveTxResponse> getApproveTxMethod;
+    if ((getApproveTxMethod = TxServiceGrpc.getApproveTxMethod) == null) {
+      synchronized (TxServiceGrpc.class) {
+        if ((getApproveTxMethod = TxServiceGrpc.getApproveTxMethod) == null) {
+          TxServiceGrpc.getApproveTxMethod = getApproveTxMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.ApproveTxRequest, dev.fencepost.v1.ApproveTxResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ApproveTx"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ApproveTxRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.ApproveTxResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new TxServiceMethodDescriptorSupplier("ApproveTx"))
+              .build();
+        }
+      }
+    }
+    return getApproveTxMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.DenyTxRequest,
+      dev.fencepost.v1.DenyTxResponse> getDenyTxMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "DenyTx",
+      requestType = dev.fencepost.v1.DenyTxRequest.class,
+      responseType = dev.fencepost.v1.DenyTxResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<dev.fencepost.v1.DenyTxRequest,
+      dev.fencepost.v1.DenyTxResponse> getDenyTxMethod() {
+    io.grpc.MethodDescriptor<dev.fencepost.v1.DenyTxRequest, dev.fencepost.v1.DenyTxResponse> getDenyTxMethod;
+    if ((getDenyTxMethod = TxServiceGrpc.getDenyTxMethod) == null) {
+      synchronized (TxServiceGrpc.class) {
+        if ((getDenyTxMethod = TxServiceGrpc.getDenyTxMethod) == null) {
+          TxServiceGrpc.getDenyTxMethod = getDenyTxMethod =
+              io.grpc.MethodDescriptor.<dev.fencepost.v1.DenyTxRequest, dev.fencepost.v1.DenyTxResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "DenyTx"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.DenyTxRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.fencepost.v1.DenyTxResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new TxServiceMethodDescriptorSupplier("DenyTx"))
+              .build();
+        }
+      }
+    }
+    return getDenyTxMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.fencepost.v1.WatchTxRequest,
       dev.fencepost.v1.WatchTxResponse> getWatchTxMethod;
 
@@ -432,6 +494,32 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
+     * ApproveTx approves a transaction with TX_SUB_STATE_AWAITING_APPROVAL (callers.policy in the
+     * configuration). It then joins the queue of its account in the order of acceptance. The caller
+     * needs the right approve or the role operator, and must not be the one that created the
+     * transaction (PERMISSION_DENIED). Of several decisions the first is valid: a different one is
+     * rejected with FAILED_PRECONDITION (DECISION_REFUSED), and so is one after the approval has
+     * expired. Idempotent.
+     * </pre>
+     */
+    default void approveTx(dev.fencepost.v1.ApproveTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ApproveTxResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getApproveTxMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * DenyTx fails a transaction with TX_SUB_STATE_AWAITING_APPROVAL: it ends as FAILED_FINAL with
+     * reason APPROVAL_DENIED, not executed. Otherwise as ApproveTx.
+     * </pre>
+     */
+    default void denyTx(dev.fencepost.v1.DenyTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.DenyTxResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getDenyTxMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
      * WatchTx streams events of one transaction, of several, of one submitter, of one pool, or of
      * all, in order per transaction. labels and states filter them. An interrupted stream resumes on
      * any node with the last resume_token received. Over HTTP the remaining request fields are query
@@ -587,6 +675,34 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
+     * ApproveTx approves a transaction with TX_SUB_STATE_AWAITING_APPROVAL (callers.policy in the
+     * configuration). It then joins the queue of its account in the order of acceptance. The caller
+     * needs the right approve or the role operator, and must not be the one that created the
+     * transaction (PERMISSION_DENIED). Of several decisions the first is valid: a different one is
+     * rejected with FAILED_PRECONDITION (DECISION_REFUSED), and so is one after the approval has
+     * expired. Idempotent.
+     * </pre>
+     */
+    public void approveTx(dev.fencepost.v1.ApproveTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.ApproveTxResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getApproveTxMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * DenyTx fails a transaction with TX_SUB_STATE_AWAITING_APPROVAL: it ends as FAILED_FINAL with
+     * reason APPROVAL_DENIED, not executed. Otherwise as ApproveTx.
+     * </pre>
+     */
+    public void denyTx(dev.fencepost.v1.DenyTxRequest request,
+        io.grpc.stub.StreamObserver<dev.fencepost.v1.DenyTxResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getDenyTxMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
      * WatchTx streams events of one transaction, of several, of one submitter, of one pool, or of
      * all, in order per transaction. labels and states filter them. An interrupted stream resumes on
      * any node with the last resume_token received. Over HTTP the remaining request fields are query
@@ -717,6 +833,32 @@ public final class TxServiceGrpc {
     public dev.fencepost.v1.SpeedUpTxResponse speedUpTx(dev.fencepost.v1.SpeedUpTxRequest request) throws io.grpc.StatusException {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getSpeedUpTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ApproveTx approves a transaction with TX_SUB_STATE_AWAITING_APPROVAL (callers.policy in the
+     * configuration). It then joins the queue of its account in the order of acceptance. The caller
+     * needs the right approve or the role operator, and must not be the one that created the
+     * transaction (PERMISSION_DENIED). Of several decisions the first is valid: a different one is
+     * rejected with FAILED_PRECONDITION (DECISION_REFUSED), and so is one after the approval has
+     * expired. Idempotent.
+     * </pre>
+     */
+    public dev.fencepost.v1.ApproveTxResponse approveTx(dev.fencepost.v1.ApproveTxRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getApproveTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * DenyTx fails a transaction with TX_SUB_STATE_AWAITING_APPROVAL: it ends as FAILED_FINAL with
+     * reason APPROVAL_DENIED, not executed. Otherwise as ApproveTx.
+     * </pre>
+     */
+    public dev.fencepost.v1.DenyTxResponse denyTx(dev.fencepost.v1.DenyTxRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getDenyTxMethod(), getCallOptions(), request);
     }
 
     /**
@@ -852,6 +994,32 @@ public final class TxServiceGrpc {
     public dev.fencepost.v1.SpeedUpTxResponse speedUpTx(dev.fencepost.v1.SpeedUpTxRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getSpeedUpTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ApproveTx approves a transaction with TX_SUB_STATE_AWAITING_APPROVAL (callers.policy in the
+     * configuration). It then joins the queue of its account in the order of acceptance. The caller
+     * needs the right approve or the role operator, and must not be the one that created the
+     * transaction (PERMISSION_DENIED). Of several decisions the first is valid: a different one is
+     * rejected with FAILED_PRECONDITION (DECISION_REFUSED), and so is one after the approval has
+     * expired. Idempotent.
+     * </pre>
+     */
+    public dev.fencepost.v1.ApproveTxResponse approveTx(dev.fencepost.v1.ApproveTxRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getApproveTxMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * DenyTx fails a transaction with TX_SUB_STATE_AWAITING_APPROVAL: it ends as FAILED_FINAL with
+     * reason APPROVAL_DENIED, not executed. Otherwise as ApproveTx.
+     * </pre>
+     */
+    public dev.fencepost.v1.DenyTxResponse denyTx(dev.fencepost.v1.DenyTxRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getDenyTxMethod(), getCallOptions(), request);
     }
 
     /**
@@ -994,6 +1162,34 @@ public final class TxServiceGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getSpeedUpTxMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * ApproveTx approves a transaction with TX_SUB_STATE_AWAITING_APPROVAL (callers.policy in the
+     * configuration). It then joins the queue of its account in the order of acceptance. The caller
+     * needs the right approve or the role operator, and must not be the one that created the
+     * transaction (PERMISSION_DENIED). Of several decisions the first is valid: a different one is
+     * rejected with FAILED_PRECONDITION (DECISION_REFUSED), and so is one after the approval has
+     * expired. Idempotent.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ApproveTxResponse> approveTx(
+        dev.fencepost.v1.ApproveTxRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getApproveTxMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * DenyTx fails a transaction with TX_SUB_STATE_AWAITING_APPROVAL: it ends as FAILED_FINAL with
+     * reason APPROVAL_DENIED, not executed. Otherwise as ApproveTx.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.DenyTxResponse> denyTx(
+        dev.fencepost.v1.DenyTxRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getDenyTxMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_CREATE_TX = 0;
@@ -1003,7 +1199,9 @@ public final class TxServiceGrpc {
   private static final int METHODID_LIST_TXS = 4;
   private static final int METHODID_CANCEL_TX = 5;
   private static final int METHODID_SPEED_UP_TX = 6;
-  private static final int METHODID_WATCH_TX = 7;
+  private static final int METHODID_APPROVE_TX = 7;
+  private static final int METHODID_DENY_TX = 8;
+  private static final int METHODID_WATCH_TX = 9;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -1049,6 +1247,14 @@ public final class TxServiceGrpc {
         case METHODID_SPEED_UP_TX:
           serviceImpl.speedUpTx((dev.fencepost.v1.SpeedUpTxRequest) request,
               (io.grpc.stub.StreamObserver<dev.fencepost.v1.SpeedUpTxResponse>) responseObserver);
+          break;
+        case METHODID_APPROVE_TX:
+          serviceImpl.approveTx((dev.fencepost.v1.ApproveTxRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.ApproveTxResponse>) responseObserver);
+          break;
+        case METHODID_DENY_TX:
+          serviceImpl.denyTx((dev.fencepost.v1.DenyTxRequest) request,
+              (io.grpc.stub.StreamObserver<dev.fencepost.v1.DenyTxResponse>) responseObserver);
           break;
         case METHODID_WATCH_TX:
           serviceImpl.watchTx((dev.fencepost.v1.WatchTxRequest) request,
@@ -1122,6 +1328,20 @@ public final class TxServiceGrpc {
               dev.fencepost.v1.SpeedUpTxResponse>(
                 service, METHODID_SPEED_UP_TX)))
         .addMethod(
+          getApproveTxMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.ApproveTxRequest,
+              dev.fencepost.v1.ApproveTxResponse>(
+                service, METHODID_APPROVE_TX)))
+        .addMethod(
+          getDenyTxMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              dev.fencepost.v1.DenyTxRequest,
+              dev.fencepost.v1.DenyTxResponse>(
+                service, METHODID_DENY_TX)))
+        .addMethod(
           getWatchTxMethod(),
           io.grpc.stub.ServerCalls.asyncServerStreamingCall(
             new MethodHandlers<
@@ -1183,6 +1403,8 @@ public final class TxServiceGrpc {
               .addMethod(getListTxsMethod())
               .addMethod(getCancelTxMethod())
               .addMethod(getSpeedUpTxMethod())
+              .addMethod(getApproveTxMethod())
+              .addMethod(getDenyTxMethod())
               .addMethod(getWatchTxMethod())
               .build();
         }

@@ -56,6 +56,15 @@ public enum TxSubState
    * <code>TX_SUB_STATE_UNFUNDED = 4;</code>
    */
   TX_SUB_STATE_UNFUNDED(4),
+  /**
+   * <pre>
+   * QUEUED: it waits until another caller approves it (ApproveTx), and holds up no other. It fails
+   * with reason APPROVAL_EXPIRED if none does in time.
+   * </pre>
+   *
+   * <code>TX_SUB_STATE_AWAITING_APPROVAL = 5;</code>
+   */
+  TX_SUB_STATE_AWAITING_APPROVAL(5),
   UNRECOGNIZED(-1),
   ;
 
@@ -109,6 +118,15 @@ public enum TxSubState
    * <code>TX_SUB_STATE_UNFUNDED = 4;</code>
    */
   public static final int TX_SUB_STATE_UNFUNDED_VALUE = 4;
+  /**
+   * <pre>
+   * QUEUED: it waits until another caller approves it (ApproveTx), and holds up no other. It fails
+   * with reason APPROVAL_EXPIRED if none does in time.
+   * </pre>
+   *
+   * <code>TX_SUB_STATE_AWAITING_APPROVAL = 5;</code>
+   */
+  public static final int TX_SUB_STATE_AWAITING_APPROVAL_VALUE = 5;
 
 
   public final int getNumber() {
@@ -140,6 +158,7 @@ public enum TxSubState
       case 2: return TX_SUB_STATE_INCLUDED;
       case 3: return TX_SUB_STATE_BACKING_OFF;
       case 4: return TX_SUB_STATE_UNFUNDED;
+      case 5: return TX_SUB_STATE_AWAITING_APPROVAL;
       default: return null;
     }
   }

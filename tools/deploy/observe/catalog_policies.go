@@ -1,0 +1,38 @@
+package main
+
+// policyPages are about transactions that were changed by hand.
+func policyPages() []alert {
+	return []alert{
+		{
+			name: "IntentUnverified", page: true,
+			expr:    `sum(increase(fencepost_tx_unverified_total[10m])) > 0`,
+			summary: "a transaction does not match its authentication code",
+			means: "Its row was written or changed by hand, or the keys of nodes differ. It is " +
+				"not signed, and its account waits.",
+			steps: []string{
+				"Run `fencepost audit --chain --config fencepost.yaml`. It names the row.",
+				"Compare `intents.key_file` of all nodes.",
+				"Cancel the transaction with `fencepost tx cancel TX_ID`, and find out who wrote " +
+					"the row.",
+			},
+		},
+	}
+}
+
+// policyTickets are about transactions that wait for people.
+func policyTickets() []alert {
+	return []alert{
+		{
+			name: "ApprovalWaiting", lasts: "1h",
+			expr:    `max(fencepost_approvals_waiting) > 0`,
+			summary: "a transaction awaits an approval for an hour",
+			means: "It is sent once another caller approves it, and fails with " +
+				"APPROVAL_EXPIRED if none does in time.",
+			steps: []string{
+				"Run `fencepost tx list --state QUEUED` and look for AWAITING_APPROVAL.",
+				"Decide with `fencepost tx approve` or `fencepost tx deny`: see " +
+					"[approvals](policies.md#approvals).",
+			},
+		},
+	}
+}
