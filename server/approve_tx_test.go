@@ -15,8 +15,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestApproveTx_Rights: a transaction above the limit awaits a caller with the right, which is never
-// the one that created it.
+// TestApproveTx_Rights: a transaction above the limit awaits a caller with the right, which is
+// never the one that created it.
 func TestApproveTx_Rights(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -52,6 +52,8 @@ type Options struct {
 	Tokens []string
 	// Callers authenticate clients with individual rights. If set, Tokens are ignored.
 	Callers []auth.Caller
+	// Issuers verify the tokens of callers with claims. The caller of New runs them.
+	Issuers []*auth.Issuer
 
 	MeterProvider  metric.MeterProvider // nil: no metrics
 	TracerProvider trace.TracerProvider // nil: no traces

@@ -159,7 +159,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("server: create the metrics of callers: %w", err)
 	}
 	s.shareAmong(o.Callers)
-	s.authn = auth.NewAuthenticator(o.Tokens, o.Callers)
+	s.authn = auth.NewAuthenticator(o.Tokens, o.Callers, o.Issuers...)
 	s.authz = auth.NewAuthorizer(o.Store)
 	s.draining, s.drain = context.WithCancelCause(context.Background())
 	s.cutoff, s.cutOff = context.WithCancelCause(context.Background())

@@ -66,7 +66,8 @@ func (s *Store) DecideApproval(ctx context.Context, tx *txn.Tx, d Decision) erro
 const maxExpired = 1000
 
 // ExpireApprovals fails the transactions that were not approved in time, and returns their number.
-// Any node may call it at any time; those that are decided at the moment are left for the next call.
+// Any node may call it at any time; those that are decided at the moment are left for the next
+// call.
 func (s *Store) ExpireApprovals(ctx context.Context) (expired int64, err error) {
 	const message = "no caller approved it in time"
 	expired, err = s.read().ExpireApprovals(ctx, db.ExpireApprovalsParams{

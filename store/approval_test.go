@@ -84,8 +84,8 @@ func TestApproval_Approved_InQueue(t *testing.T) {
 	k.lawful(s, id)
 }
 
-// TestApproval_Waiting_GetsNoNonce: neither the fenced commit nor a statement by hand, such as of an
-// older program, gives it a nonce, and no statement lifts the need of an approval.
+// TestApproval_Waiting_GetsNoNonce: neither the fenced commit nor a statement by hand, such as of
+// an older program, gives it a nonce, and no statement lifts the need of an approval.
 func TestApproval_Waiting_GetsNoNonce(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())

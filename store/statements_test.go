@@ -109,9 +109,22 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 	allowed := map[string][]string{
 		"InsertTxs": {
 			"INSERT INTO managed_tx",
+			"INSERT INTO tx_approval",
 			"INSERT INTO tx_event",
 			"INSERT INTO tx_label",
 			"UPDATE caller_usage",
+		},
+		// Of transactions that never had a nonce, and that no owner reads.
+		"DecideApproval": {
+			"DELETE FROM tx_approval",
+			"INSERT INTO submitter_command",
+			"INSERT INTO tx_event",
+			"UPDATE managed_tx",
+		},
+		"ExpireApprovals": {
+			"DELETE FROM tx_approval",
+			"INSERT INTO tx_event",
+			"UPDATE managed_tx",
 		},
 		// A checkpoint is no part of the ledger's state.
 		"InsertCheckpoint": {"INSERT INTO audit_checkpoint"},

@@ -47,7 +47,8 @@ APPROVAL_DENIED and is never executed. This cannot be undone.
 
 Requires the same rights as "fencepost tx approve". The caller that created the transaction can
 cancel it with "fencepost tx cancel".`,
-		Example: `  fencepost tx deny 01a21fca-9bb7-8000-8000-058ead4b4abd --reason "wrong recipient"`,
+		Example: `  fencepost tx deny 01a21fca-9bb7-8000-8000-058ead4b4abd --reason ` +
+			`"wrong recipient"`,
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.txs.DenyTx,
 				&pb.DenyTxRequest{TxId: args[0], Reason: d.reason, Operator: d.by(p)})

@@ -28,6 +28,7 @@ import (
 type Config struct {
 	Node       Node
 	GRPC       GRPC
+	Issuers    []Issuer
 	Callers    []Caller
 	Intents    Intents
 	Ops        Ops
@@ -83,6 +84,7 @@ type TLS struct{ CertFile, KeyFile, ClientCAFile string }
 type Caller struct {
 	Name         string
 	TokensFile   string
+	JWT          []string // ISSUER:CLAIM=VALUE
 	Certificates []string
 	Submitters   []string // names; "*": all
 	Pools        []string // names
@@ -179,6 +181,7 @@ type Chain struct {
 	Fees           Fees
 	Gas            Gas
 	ABIFiles       []string
+	Balance        Balance
 }
 
 // Protect configures when a submitter is put under PROTECT.

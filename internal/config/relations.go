@@ -121,6 +121,10 @@ func relations() []relation {
 			relateIntents,
 		},
 		{
+			"callers.*.jwt names issuers of the list.",
+			relateIssuers,
+		},
+		{
 			"A sink has the settings that its kind needs: sinks.*.webhook.url and " +
 				"secrets_file; sinks.*.kafka.brokers and topic; sinks.*.nats.servers, subject " +
 				"and stream. SASL needs username and password_file, and PLAIN also tls. " +
@@ -328,10 +332,10 @@ func relateCallers(r *reader, c *Config) {
 		if !r.good(file, certificates) {
 			continue
 		}
-		if caller.TokensFile == "" && len(caller.Certificates) == 0 {
+		if caller.TokensFile == "" && len(caller.Certificates) == 0 && len(caller.JWT) == 0 {
 			r.problem(r.origins[path+".name"], path,
 				"the caller has no credentials",
-				"set its tokens_file or certificates")
+				"set its tokens_file, jwt or certificates")
 		}
 		if len(caller.Submitters) == 0 && len(caller.Pools) == 0 &&
 			r.good(path+".submitters", path+".pools") {

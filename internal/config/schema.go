@@ -40,6 +40,7 @@ func schema() []field[Config] {
 			func(c *Config) *[]Caller { return &c.Callers },
 			callerFields()...),
 		intentsSection(),
+		issuerSection(),
 		section(
 			"ops",
 			"The HTTP listener for operators: /metrics, /healthz, /readyz, /chains.",
@@ -301,6 +302,7 @@ func callerFields() []field[Caller] {
 			"Accounts that the caller may use and see; * means all, including those registered "+
 				"later.",
 			func(c *Caller) *[]string { return &c.Submitters }),
+		callerJWT(),
 		callerPools(),
 		value("role", oneOf("caller", "operator"), "caller",
 			"caller: creates, watches, lists, cancels and speeds up transactions, and reads "+
@@ -573,6 +575,7 @@ func chainFields() []field[Chain] {
 			"JSON ABIs, or compiler artifacts, of the contracts that are called. A custom "+
 				"error defined in them is reported by name when a call would revert.",
 			func(c *Chain) *[]string { return &c.ABIFiles }),
+		chainBalance(),
 	}
 }
 

@@ -33,25 +33,27 @@ import (
 
 // Node is a node that is ready to run.
 type Node struct {
-	cfg       *config.Config
-	log       *slog.Logger
-	plain     *slog.Logger // without node_id, which the engine adds
-	metrics   *telemetry.Metrics
-	traces    *telemetry.Traces // nil: none
-	store     *store.Store
-	directory *store.Store // of several ledgers; nil: none
-	book      *sign.Book
-	chains    []*boundChain
-	engine    *engine.Engine
-	server    *server.Server
-	sinks     *sink.Runner
-	reloader  *credentialReloader
-	policies  policies
-	awaiting  metric.Int64Gauge
-	reload    <-chan os.Signal // requests a reload of the credential files
-	listener  net.Listener
-	ops       net.Listener
-	extras    Extras
+	cfg         *config.Config
+	log         *slog.Logger
+	plain       *slog.Logger // without node_id, which the engine adds
+	metrics     *telemetry.Metrics
+	traces      *telemetry.Traces // nil: none
+	store       *store.Store
+	directory   *store.Store // of several ledgers; nil: none
+	book        *sign.Book
+	chains      []*boundChain
+	engine      *engine.Engine
+	server      *server.Server
+	sinks       *sink.Runner
+	reloader    *credentialReloader
+	policies    policies
+	issuers     []*auth.Issuer
+	awaiting    metric.Int64Gauge
+	lowBalances metric.Int64Gauge
+	reload      <-chan os.Signal // requests a reload of the credential files
+	listener    net.Listener
+	ops         net.Listener
+	extras      Extras
 	// settled is closed once the configured submitters are registered, or this is delayed.
 	settled chan struct{}
 	ready   func() // called once the API serves; nil: nothing
@@ -91,7 +93,10 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 		return err
 	}
 	n.reloader.fails.Add(ctx, 0)
-	if err = n.openApprovals(); err != nil {
+	if err = errors.Join(n.openApprovals(), n.openBalances()); err != nil {
+		return err
+	}
+	if n.issuers, err = newIssuers(n.cfg, n.log); err != nil {
 		return err
 	}
 	n.policies.set(n.reloader.first.callers)
@@ -184,6 +189,12 @@ func (n *Node) Run(ctx context.Context) error {
 				return nil
 			}},
 	)
+	for _, one := range n.readIssuers() {
+		group.Add(one)
+	}
+	for _, one := range n.balanceWatches() {
+		group.Add(one)
+	}
 	WarnOfRisks(n.cfg, n.log)
 	if n.cfg.Console.Enabled && !console.Built() {
 		n.log.Warn("console is enabled, but this program was built without it; " +

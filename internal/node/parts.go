@@ -181,6 +181,7 @@ func (n *Node) newServer(version string) (*server.Server, error) {
 	o := server.Options{
 		TLS: n.reloader.serverTLS(), Tokens: n.reloader.first.tokens,
 		Callers: n.reloader.first.callers,
+		Issuers: n.issuers,
 		Store:   n.store, Tail: n.store.TailFeed(), Logger: n.log,
 		MeterProvider:  n.metrics.Provider(),
 		TracerProvider: n.traces.Provider(),

@@ -86,6 +86,7 @@ func readAccess(cfg *config.Config) (access, faults) {
 				Name:         c.Name,
 				Tokens:       tokens,
 				Certificates: c.Certificates,
+				Claims:       claims(c.JWT),
 				Submitters:   c.Submitters,
 				Pools:        c.Pools,
 				Operator:     c.Operator(),

@@ -1,9 +1,9 @@
--- Approvals: see docs/policies.md. Like the cancel of a queued transaction, these statements need no
--- lease: the transaction never had a nonce, and its owner does not read it while it waits.
+-- Approvals: see docs/policies.md. Like the cancel of a queued transaction, these statements need
+-- no lease: the transaction never had a nonce, and its owner does not read it while it waits.
 
--- DecideApproval approves or denies a transaction that awaits an approval, and records the decision.
--- It finds nothing if the transaction was decided, cancelled or has expired, or if the caller
--- created it. The row is locked before the update, as in CancelQueued.
+-- DecideApproval approves or denies a transaction that awaits an approval, and records the
+-- decision. It finds nothing if the transaction was decided, cancelled or has expired, or if the
+-- caller created it. The row is locked before the update, as in CancelQueued.
 -- name: DecideApproval :one
 WITH waiting AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t

@@ -27,14 +27,16 @@ const AuthorizationHeader = "authorization"
 // repeats nothing unless the callers have been replaced since.
 type Authenticator struct {
 	current atomic.Pointer[callers]
+	issuers []*Issuer
 	streams streams
 }
 
 // NewAuthenticator returns an authenticator of the callers. Without callers it accepts the tokens,
-// with all rights; without tokens it accepts every call.
-func NewAuthenticator(tokens []string, of []Caller) *Authenticator {
-	a := &Authenticator{}
-	a.current.Store(newCallers(tokens, of))
+// with all rights; without tokens it accepts every call. Callers with claims show tokens of the
+// issuers.
+func NewAuthenticator(tokens []string, of []Caller, issuers ...*Issuer) *Authenticator {
+	a := &Authenticator{issuers: issuers}
+	a.current.Store(a.newCallers(tokens, of))
 	return a
 }
 
@@ -42,22 +44,27 @@ func NewAuthenticator(tokens []string, of []Caller) *Authenticator {
 type callers struct {
 	open        *Rights // of every call, if no credentials are required; else nil
 	credentials []credential
+	issuers     []*Issuer // nil: no caller has claims
 }
 
 // credential is one way to be authenticated.
 type credential struct {
 	tokens       [][sha256.Size]byte // digests, so that comparison times leak nothing
+	claims       []Claim             // of a token of an issuer, which is as good as one of tokens
 	certificates []string
 	rights       *Rights
 }
 
-func newCallers(tokens []string, of []Caller) *callers {
+func (a *Authenticator) newCallers(tokens []string, of []Caller) *callers {
 	all := &callers{}
 	switch {
 	case len(of) > 0:
 		for _, c := range of {
 			all.credentials = append(all.credentials,
-				credential{digests(c.Tokens), c.Certificates, rightsOf(c)})
+				credential{digests(c.Tokens), c.Claims, c.Certificates, rightsOf(c)})
+			if len(c.Claims) > 0 {
+				all.issuers = a.issuers
+			}
 		}
 	case len(tokens) > 0:
 		all.credentials = []credential{{tokens: digests(tokens), rights: Everything()}}
@@ -89,10 +96,11 @@ func (c *callers) authenticate(ctx context.Context, method string) (*Rights, err
 	}
 	token := tokenIn(ctx)
 	names := certificateNames(ctx)
+	who := identify(ctx, c.issuers, token.text)
 	var found *Rights
 	for _, one := range c.credentials {
 		// All are compared, so that the time reveals nothing.
-		if one.hasToken(token) && one.hasCertificate(names) && found == nil {
+		if one.hasToken(token, who) && one.hasCertificate(names) && found == nil {
 			found = one.rights
 		}
 	}
@@ -146,6 +154,7 @@ func (c *callers) rights(ctx context.Context, method string) (*Rights, error) {
 type shownToken struct {
 	headers int               // authorization headers of the call
 	bearer  bool              // the only header has the scheme of bearer tokens
+	text    string            // its token
 	digest  [sha256.Size]byte // of its token
 }
 
@@ -157,23 +166,22 @@ func tokenIn(ctx context.Context) shownToken {
 		return shownToken{headers: len(given)}
 	}
 	scheme, token, _ := strings.Cut(given[0], " ")
-	return shownToken{
-		1,
-		strings.EqualFold(scheme, "bearer"),
-		sha256.Sum256([]byte(strings.TrimSpace(token))),
-	}
+	token = strings.TrimSpace(token)
+	return shownToken{1, strings.EqualFold(scheme, "bearer"), token, sha256.Sum256([]byte(token))}
 }
 
-// hasToken reports whether a call shows one of the tokens; or none, if the credential has none.
-func (c credential) hasToken(shown shownToken) bool {
-	if len(c.tokens) == 0 || shown.headers != 1 {
-		return len(c.tokens) == 0 && shown.headers == 0
+// hasToken reports whether a call shows one of the tokens, or a token of an issuer with one of the
+// claims; or none, if the credential has none.
+func (c credential) hasToken(shown shownToken, who *identity) bool {
+	none := len(c.tokens) == 0 && len(c.claims) == 0
+	if none || shown.headers != 1 {
+		return none && shown.headers == 0
 	}
 	is := 0
 	for _, token := range c.tokens {
 		is |= subtle.ConstantTimeCompare(token[:], shown.digest[:])
 	}
-	return is == 1 && shown.bearer
+	return shown.bearer && (is == 1 || slices.ContainsFunc(c.claims, who.has))
 }
 
 func (c credential) hasCertificate(names []string) bool {
@@ -211,7 +219,7 @@ func certificateNames(ctx context.Context) (names []string) {
 // SetCallers replaces tokens and callers, for open streams too: a stream whose caller has no
 // credentials any more, or other rights than before, ends with UNAUTHENTICATED.
 func (a *Authenticator) SetCallers(tokens []string, of []Caller) {
-	c := newCallers(tokens, of)
+	c := a.newCallers(tokens, of)
 	a.current.Store(c)
 	for _, one := range a.streams.list() {
 		now, err := c.authenticate(one.ctx, one.method)

@@ -30,7 +30,8 @@ func TestAuthenticate_ManyCallers_DigestsTheTokenOnce(t *testing.T) {
 		c := &callers{}
 		for range n {
 			c.credentials = append(c.credentials,
-				credential{digests([]string{"one-0123456789abcdef"}), nil, Everything()})
+				credential{tokens: digests([]string{"one-0123456789abcdef"}),
+					rights: Everything()})
 		}
 		return testing.AllocsPerRun(10, func() {
 			if _, err := c.authenticate(ctx, getTx); err == nil {

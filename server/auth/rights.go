@@ -27,6 +27,7 @@ type Caller struct {
 	// one of the names ("cn:", "dns:", "uri:" or "email:", and the name); both if the caller has
 	// both.
 	Tokens, Certificates []string
+	Claims               []Claim  // of a token of an issuer, in place of one of Tokens
 	Submitters           []string // names of the submitters that it may use, or AllSubmitters
 	Pools                []string // names of the pools that it may use
 	Operator             bool     // may make the decisions of operators

@@ -93,11 +93,11 @@ type DecideApprovalParams struct {
 	Operator       string
 }
 
-// Approvals: see docs/policies.md. Like the cancel of a queued transaction, these statements need no
-// lease: the transaction never had a nonce, and its owner does not read it while it waits.
-// DecideApproval approves or denies a transaction that awaits an approval, and records the decision.
-// It finds nothing if the transaction was decided, cancelled or has expired, or if the caller
-// created it. The row is locked before the update, as in CancelQueued.
+// Approvals: see docs/policies.md. Like the cancel of a queued transaction, these statements need
+// no lease: the transaction never had a nonce, and its owner does not read it while it waits.
+// DecideApproval approves or denies a transaction that awaits an approval, and records the
+// decision. It finds nothing if the transaction was decided, cancelled or has expired, or if the
+// caller created it. The row is locked before the update, as in CancelQueued.
 func (q *Queries) DecideApproval(ctx context.Context, arg DecideApprovalParams) (int64, error) {
 	row := q.db.QueryRow(ctx, decideApproval,
 		arg.SubmitterID,

@@ -19,6 +19,23 @@ func policyPages() []alert {
 	}
 }
 
+// balancePages are about accounts that run out of funds.
+func balancePages() []alert {
+	return []alert{
+		{
+			name: "LowBalance", page: true, lasts: "1m",
+			expr:    `max by (chain) (fencepost_low_balances) > 0`,
+			summary: "an account runs out of funds",
+			means: "Its balance, minus the cost of its accepted transactions, is below " +
+				"`chains.balance.low`. It is not UNFUNDED yet.",
+			steps: []string{
+				"Run `fencepost balances` to find the account.",
+				"Fund it: see [An account without money](operations.md#an-account-without-money).",
+			},
+		},
+	}
+}
+
 // policyTickets are about transactions that wait for people.
 func policyTickets() []alert {
 	return []alert{
