@@ -32,6 +32,9 @@ func TestMigrate_Indexes_BuiltConcurrently(t *testing.T) {
 	}
 	_, err = k.db.Pool.Exec(k.ctx, "ALTER TABLE managed_tx ADD COLUMN last_submit_at TIMESTAMPTZ")
 	k.must(err)
+	_, err = k.db.Pool.Exec(k.ctx,
+		"ALTER TABLE managed_tx ADD COLUMN approval TEXT NOT NULL DEFAULT ''")
+	k.must(err)
 	for _, table := range []string{"submitter", "ledger"} {
 		_, err = k.db.Pool.Exec(k.ctx, "ALTER TABLE "+table+" ADD COLUMN timeline INT")
 		k.must(err)
