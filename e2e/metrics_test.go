@@ -19,7 +19,6 @@ var metricUse = regexp.MustCompile(`\b(fencepost_[a-z_]+)(?:\{([^{}]*)\})?`)
 // labels, such as the name of a caller, are unknown before.
 var onEvent = map[string]bool{
 	"fencepost_policy_denials_total": true,
-	"fencepost_low_balances":         true, // of chains with a limit
 }
 
 // documentedMetrics are the metrics that the documents name, with the document.

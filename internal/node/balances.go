@@ -52,7 +52,14 @@ func (n *Node) openBalances() (err error) {
 	if err != nil {
 		return fmt.Errorf("make the metric of balances: %w", err)
 	}
+	for _, c := range n.cfg.Chains { // also where balances are not watched
+		n.lowBalances.Record(context.Background(), 0, ofChain(c))
+	}
 	return nil
+}
+
+func ofChain(c config.Chain) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("chain", c.Name))
 }
 
 // run looks at the balances until ctx ends. Other nodes do the same.
@@ -82,8 +89,7 @@ func (w *balanceWatch) look(ctx context.Context) error {
 		}
 		after = page[len(page)-1].Name
 	}
-	w.gauge.Record(ctx, int64(len(w.low)),
-		metric.WithAttributes(attribute.String("chain", w.chain.Name)))
+	w.gauge.Record(ctx, int64(len(w.low)), ofChain(w.chain))
 	return nil
 }
 
