@@ -113,6 +113,13 @@ SELECT sqlc.embed(x),
 SELECT x.nonce FROM external_nonce x
  WHERE x.submitter_id = @submitter_id AND x.reservation_id = @reservation_id;
 
+-- Reservation returns the request that made a reservation.
+-- name: Reservation :one
+SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.caller, coalesce(q.result, '')::TEXT AS result
+  FROM nonce_request q
+ WHERE q.submitter_id = @submitter_id AND q.reservation_id = @reservation_id
+   AND q.kind = 'ALLOCATE';
+
 -- InsertReserved queues the transaction of a reserved nonce: signed by the client, with its bytes,
 -- or a cancel transaction that fills the nonce. It inserts nothing unless the reservation holds the
 -- nonce and the nonce is not RESERVED or RECYCLABLE, nor of a client without its recorded hash.

@@ -639,3 +639,29 @@ func (q *Queries) PendingSigned(ctx context.Context, arg PendingSignedParams) ([
 	}
 	return items, nil
 }
+
+const reservation = `-- name: Reservation :one
+SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.caller, coalesce(q.result, '')::TEXT AS result
+  FROM nonce_request q
+ WHERE q.submitter_id = $1 AND q.reservation_id = $2
+   AND q.kind = 'ALLOCATE'
+`
+
+type ReservationParams struct {
+	SubmitterID   int32
+	ReservationID uuid.UUID
+}
+
+type ReservationRow struct {
+	Nonce  int64
+	Caller string
+	Result string
+}
+
+// Reservation returns the request that made a reservation.
+func (q *Queries) Reservation(ctx context.Context, arg ReservationParams) (ReservationRow, error) {
+	row := q.db.QueryRow(ctx, reservation, arg.SubmitterID, arg.ReservationID)
+	var i ReservationRow
+	err := row.Scan(&i.Nonce, &i.Caller, &i.Result)
+	return i, err
+}
