@@ -6,17 +6,22 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
 // TestClients_InstallFromCleanDirectory follows docs/clients.md where nothing is but the packages
-// and the examples: each prints the events of a transaction to the last.
+// and the examples: each prints the events of a transaction to the last. The example with a
+// reserved nonce follows.
 func TestClients_InstallFromCleanDirectory(t *testing.T) {
 	t.Parallel()
-	c := embedded(t, 500*time.Millisecond, 1)
-	n := newNode(t, c, nodeOptions{confirmations: 2, poll: 100 * time.Millisecond})
+	c := embedded(t, 500*time.Millisecond, 1+len(clientLanguages))
+	n := newNode(t, c, nodeOptions{
+		confirmations: 2, poll: 100 * time.Millisecond, external: 1,
+	})
+	wallet := startWallet(t, c)
 	text, err := os.ReadFile("../docs/clients.md")
 	if err != nil {
 		t.Fatal(err)
@@ -32,13 +37,19 @@ func TestClients_InstallFromCleanDirectory(t *testing.T) {
 				t.Fatalf("the commands do not name a node and a submitter:\n%s", script)
 			}
 			script = strings.ReplaceAll(script, "127.0.0.1:9090 alice ", n.addr+" s00 ")
+			hot := n.names[1+slices.Index(clientLanguages, language)]
+			script += "cd " + dirVariable + "\n" + strings.ReplaceAll(
+				exampleInTable(t, sections, section), "127.0.0.1:9090 hot http://127.0.0.1:8545",
+				n.addr+" "+hot+" "+wallet) + "\n"
 			dir := t.TempDir()
 			copyPackages(t, dir, language)
 			out := runIn(t, dir,
-				[]string{"MAVEN_OPTS=-Dmaven.repo.local=" + mavenRepository(t, language)}, "bash",
-				"-euo", "pipefail", "-c", script)
+				[]string{
+					"MAVEN_OPTS=-Dmaven.repo.local=" + mavenRepository(t, language),
+					"FOLDER=" + dir,
+				}, "bash", "-euo", "pipefail", "-c", script)
 			inOrder(t, "the examples in "+language, out, "QUEUED", "ALLOCATED", "SUBMITTED",
-				"INCLUDED", "CONFIRMED", "0x", "CONFIRMED 0x")
+				"INCLUDED", "CONFIRMED", "0x", "CONFIRMED 0x", "ACCEPTED", "0x")
 		})
 	}
 }
@@ -88,6 +99,25 @@ func commandsOfSection(t *testing.T, sections []string, name string) string {
 		}
 	}
 	t.Fatalf("docs/clients.md has no commands for %s", name)
+	return ""
+}
+
+// dirVariable is the folder of the examples.
+const dirVariable = `"$FOLDER"`
+
+// exampleInTable is the command of a language in the table of docs/clients.md.
+func exampleInTable(t *testing.T, sections []string, language string) string {
+	t.Helper()
+	for _, s := range sections {
+		if strings.HasPrefix(s, "Sign with your own key\n") {
+			if row := regexp.MustCompile(
+				"(?m)^\\| " + language + " \\| `([^`]*127[^`]*)` \\|$",
+			).FindStringSubmatch(s); row != nil {
+				return row[1]
+			}
+		}
+	}
+	t.Fatalf("docs/clients.md has no command with a reserved nonce for %s", language)
 	return ""
 }
 

@@ -204,8 +204,8 @@ func (c *Client) nonceHandle(n *pb.Nonce) *NonceHandle { return &NonceHandle{c, 
 func (h *NonceHandle) Nonce() *pb.Nonce { return h.nonce }
 
 // Wait returns once the nonce is ACCEPTED, which is final, or RECYCLABLE, because it was never
-// used. tx is the transaction that Fencepost tracks for it; nil: none. If ctx ends first, the same
-// call waits again.
+// used. tx is the transaction that Fencepost tracks for it; nil: none. It is final too, or STUCK,
+// which is for an operator. If ctx ends first, the same call waits again.
 func (h *NonceHandle) Wait(ctx context.Context) (nonce *pb.Nonce, tx *pb.Tx, err error) {
 	for {
 		got, err := h.client.Nonces.GetNonce(ctx,
@@ -221,7 +221,9 @@ func (h *NonceHandle) Wait(ctx context.Context) (nonce *pb.Nonce, tx *pb.Tx, err
 			}
 			tx, err := h.client.Txs.GetTx(ctx,
 				&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: n.GetTxId()}})
-			return n, tx.GetTx(), err
+			if err != nil || !moves(tx.GetTx().GetState()) {
+				return n, tx.GetTx(), err
+			}
 		}
 		select {
 		case <-time.After(noncePoll):
@@ -229,4 +231,10 @@ func (h *NonceHandle) Wait(ctx context.Context) (nonce *pb.Nonce, tx *pb.Tx, err
 			return nil, nil, context.Cause(ctx)
 		}
 	}
+}
+
+// moves reports whether a transaction in a state reaches another one without an operator.
+func moves(s pb.TxState) bool {
+	return s == pb.TxState_TX_STATE_QUEUED || s == pb.TxState_TX_STATE_ALLOCATED ||
+		s == pb.TxState_TX_STATE_TRACKING
 }

@@ -2,6 +2,7 @@ package fencepost_test
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -179,6 +180,28 @@ func TestReservation_EveryEnd_Reported(t *testing.T) {
 
 	x.panics()
 	x.losesReply()
+	x.submits()
+}
+
+// submits checks that Fencepost broadcasts signed bytes, and that the wait lasts to finality.
+func (x *external) submits() {
+	x.Helper()
+	var hash string
+	h, err := x.WithNonce(x.Context(), x.name,
+		func(_ context.Context, n fencepost.NonceContext) (fencepost.NonceResult, error) {
+			hash = x.signed[2*n.Nonce+1]
+			raw, err := hex.DecodeString(strings.TrimPrefix(x.signed[2*n.Nonce], "0x"))
+			return fencepost.SignedTx(raw), err
+		}, fencepost.NonceOptions{})
+	if err != nil {
+		x.Fatal(err)
+	}
+	nonce, tx, err := h.Wait(x.Context())
+	if err != nil || nonce.GetState() != pb.NonceState_NONCE_STATE_ACCEPTED ||
+		tx.GetState() != pb.TxState_TX_STATE_CONFIRMED || tx.GetTxHash() != hash ||
+		tx.GetExecuted() != pb.Executed_EXECUTED_SUCCESS {
+		x.Errorf("%v, %v, %v", nonce, tx, err)
+	}
 }
 
 // panics checks that a panic quarantines, and continues.

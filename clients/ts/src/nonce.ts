@@ -1,6 +1,7 @@
 import type { Nonce } from "@fencepost/client-gen/fencepost/v1/nonce";
 import { NonceState } from "@fencepost/client-gen/fencepost/v1/nonce";
 import type { Tx } from "@fencepost/client-gen/fencepost/v1/tx";
+import { TxState } from "@fencepost/client-gen/fencepost/v1/tx";
 import type { Client, WaitOptions } from "./client.js";
 
 /** A reserved nonce, for the handler of withNonce. */
@@ -56,6 +57,8 @@ export interface NonceOptions extends WaitOptions {
 const thisProcess = `ts/${globalThis.crypto.randomUUID()}`;
 
 const pollMs = 1000;
+/** States that lead to another one without an operator. */
+const moving = [TxState.QUEUED, TxState.ALLOCATED, TxState.TRACKING];
 const maxReason = 500;
 
 /** Implements Client.withNonce. */
@@ -155,8 +158,8 @@ export class NonceHandle {
 
   /**
    * Returns once the nonce is ACCEPTED, which is final, or RECYCLABLE, because it was never used.
-   * tx is the transaction that Fencepost tracks for it, if any. If the signal ends the wait, the
-   * same call waits again.
+   * tx is the transaction that Fencepost tracks for it, if any. It is final too, or STUCK, which is
+   * for an operator. If the signal ends the wait, the same call waits again.
    */
   async wait(options: WaitOptions = {}): Promise<{ nonce: Nonce; tx?: Tx }> {
     for (;;) {
@@ -170,11 +173,14 @@ export class NonceHandle {
         if (nonce.txId === "") {
           return { nonce };
         }
-        const tx = await this.#client.txs.getTx(
+        const got = await this.#client.txs.getTx(
           { key: { case: "txId", value: nonce.txId } },
           callOptions(options.signal),
         );
-        return { nonce, tx: tx.tx! };
+        const tx = got.tx!;
+        if (!moving.includes(tx.state)) {
+          return { nonce, tx };
+        }
       }
       await new Promise((resume) => setTimeout(resume, pollMs));
     }

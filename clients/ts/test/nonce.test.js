@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
-import { connect, NeverSigned, NonceState } from "@fencepost/client";
+import { connect, Executed, NeverSigned, NonceState, TxState } from "@fencepost/client";
 
 /**
  * Waits until a reservation meets a condition.
@@ -115,6 +116,18 @@ test("withNonce", async (t) => {
     { ttlMs: 2000 },
   );
   await accepted(slow);
+
+  // Fencepost broadcasts signed bytes, and the wait lasts to finality.
+  let at = -1;
+  const submitted = await client.withNonce(name, ({ nonce }) => {
+    at = 2 * Number(nonce);
+    return { rawTx: Buffer.from((signed[at] ?? "").slice(2), "hex") };
+  });
+  const { nonce, tx } = await submitted.wait();
+  assert.equal(nonce.state, NonceState.ACCEPTED);
+  assert.equal(tx?.state, TxState.CONFIRMED);
+  assert.equal(tx?.executed, Executed.SUCCESS);
+  assert.equal(tx?.txHash, signed[at + 1]);
 });
 
 test("withNonce, lost replies", async (t) => {

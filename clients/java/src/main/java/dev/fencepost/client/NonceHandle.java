@@ -5,15 +5,25 @@ import dev.fencepost.v1.GetTxRequest;
 import dev.fencepost.v1.Nonce;
 import dev.fencepost.v1.NonceState;
 import dev.fencepost.v1.Tx;
+import dev.fencepost.v1.TxState;
 
 import io.grpc.Status;
 
 import java.time.Duration;
+import java.util.EnumSet;
 import java.util.Optional;
+import java.util.Set;
 
 /** A nonce whose transaction was reported. */
 public final class NonceHandle {
     private static final Duration POLL = Duration.ofSeconds(1);
+
+    /** States that lead to another one without an operator. */
+    private static final Set<TxState> MOVING =
+            EnumSet.of(
+                    TxState.TX_STATE_QUEUED,
+                    TxState.TX_STATE_ALLOCATED,
+                    TxState.TX_STATE_TRACKING);
 
     private final FencepostClient client;
     private final Nonce nonce;
@@ -32,7 +42,8 @@ public final class NonceHandle {
      * The end of a nonce.
      *
      * @param nonce ACCEPTED, which is final, or RECYCLABLE, because it was never used
-     * @param tx the transaction that Fencepost tracks for it, if any
+     * @param tx the transaction that Fencepost tracks for it, if any; it is final too, or STUCK,
+     *     which is for an operator
      */
     public record Outcome(Nonce nonce, Optional<Tx> tx) {}
 
@@ -51,7 +62,10 @@ public final class NonceHandle {
             Nonce now = FencepostException.typed(() -> client.nonces().getNonce(get)).getNonce();
             if (now.getState() == NonceState.NONCE_STATE_ACCEPTED
                     || now.getState() == NonceState.NONCE_STATE_RECYCLABLE) {
-                return new Outcome(now, transaction(now.getTxId()));
+                Optional<Tx> tx = transaction(now.getTxId());
+                if (tx.isEmpty() || !MOVING.contains(tx.get().getState())) {
+                    return new Outcome(now, tx);
+                }
             }
             if (System.nanoTime() - end > -POLL.toNanos()) {
                 throw FencepostException.of(

@@ -6,10 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import dev.fencepost.v1.AllocateNonceRequest;
+import dev.fencepost.v1.Executed;
 import dev.fencepost.v1.GetNonceRequest;
 import dev.fencepost.v1.Nonce;
 import dev.fencepost.v1.NonceState;
 import dev.fencepost.v1.RecordNonceHashRequest;
+import dev.fencepost.v1.Tx;
+import dev.fencepost.v1.TxState;
 
 import org.junit.jupiter.api.Test;
 
@@ -20,6 +23,7 @@ import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.HexFormat;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Predicate;
@@ -90,7 +94,27 @@ class NonceTest {
             failing(name);
             expired(name);
             slow(name);
+            submitted(name);
         }
+    }
+
+    /** Fencepost broadcasts signed bytes, and the wait lasts to finality. */
+    private void submitted(String name) throws Exception {
+        AtomicInteger at = new AtomicInteger();
+        NonceHandle handle =
+                client.withNonce(
+                        name,
+                        n -> {
+                            at.set(3 + 2 * (int) n.nonce());
+                            String hex = account[at.get()].substring(2);
+                            return NonceResult.signedTx(HexFormat.of().parseHex(hex));
+                        });
+        NonceHandle.Outcome outcome = handle.await(LIMIT);
+        assertEquals(NonceState.NONCE_STATE_ACCEPTED, outcome.nonce().getState());
+        Tx tx = outcome.tx().orElseThrow();
+        assertEquals(TxState.TX_STATE_CONFIRMED, tx.getState());
+        assertEquals(Executed.EXECUTED_SUCCESS, tx.getExecuted());
+        assertEquals(account[at.get() + 1], tx.getTxHash());
     }
 
     @Test
