@@ -68,17 +68,17 @@ func (s *Store) claim(ctx context.Context, r Registration) (no *int32, err error
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDirectory, describeError(err))
 	}
+	if len(there) == 0 {
+		return nil, fmt.Errorf("%w: it does not have this ledger; run \"fencepost ledger join\" "+
+			"again", ErrDirectory)
+	}
 	for _, c := range there {
-		own := c.LedgerID == self.LedgerID
-		same := c.Name == r.Name && txn.ChainID(c.ChainID) == r.Chain &&
-			txn.Address(c.Address) == r.Address
-		if own && same {
+		if c.LedgerID == self.LedgerID && c.Name == r.Name &&
+			txn.ChainID(c.ChainID) == r.Chain && txn.Address(c.Address) == r.Address {
 			return &c.No, nil
 		}
-		return nil, claimedElsewhere(r, c)
 	}
-	return nil, fmt.Errorf("%w: it does not have this ledger; run \"fencepost ledger join\" again",
-		ErrDirectory)
+	return nil, claimedElsewhere(r, there[0])
 }
 
 // claimedElsewhere explains a claim that is in the way.
@@ -224,9 +224,10 @@ func claimAll(ctx context.Context, directory *db.Queries, no int32,
 	if err != nil {
 		return err
 	}
-	for _, o := range others {
+	if len(others) > 0 {
 		return fmt.Errorf("%w: ledger %q has the name or the account of submitter %q; one account "+
-			"in two ledgers would use the same nonces twice", ErrCannotJoin, o.Ledger, o.Name)
+			"in two ledgers would use the same nonces twice", ErrCannotJoin, others[0].Ledger,
+			others[0].Name)
 	}
 	return nil
 }
