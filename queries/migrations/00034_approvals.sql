@@ -1,7 +1,8 @@
 -- +goose Up
 
 -- A transaction above a limit of its caller's policy waits for the approval of another caller: see
--- docs/policies.md. It is queued, but no owner reads it, and no program can give it a nonce.
+-- docs/policies.md. It is queued, but no owner reads it, and no program can give it a nonce. Rows
+-- that are there satisfy the constraints, so they are not read (NOT VALID).
 ALTER TABLE managed_tx
     -- '': needs none; else WAITING or APPROVED
     ADD COLUMN approval     TEXT NOT NULL DEFAULT '',
@@ -9,14 +10,15 @@ ALTER TABLE managed_tx
     ADD COLUMN approval_mac BYTEA, -- a code of the approval, as mac of the intent
     DROP CONSTRAINT managed_tx_sub_state_check,
     ADD CONSTRAINT managed_tx_sub_state_check CHECK (
-        sub_state IN ('', 'PENDING', 'INCLUDED', 'BACKING_OFF', 'UNFUNDED', 'AWAITING_APPROVAL')),
+        sub_state IN ('', 'PENDING', 'INCLUDED', 'BACKING_OFF', 'UNFUNDED', 'AWAITING_APPROVAL'))
+        NOT VALID,
     ADD CONSTRAINT managed_tx_awaiting CHECK (
-        sub_state <> 'AWAITING_APPROVAL' OR state = 'QUEUED' AND approval = 'WAITING'),
+        sub_state <> 'AWAITING_APPROVAL' OR state = 'QUEUED' AND approval = 'WAITING') NOT VALID,
     ADD CONSTRAINT managed_tx_approved CHECK (
         approval IN ('', 'WAITING')
-        OR approval = 'APPROVED' AND approved_by <> '' AND approved_by <> caller),
+        OR approval = 'APPROVED' AND approved_by <> '' AND approved_by <> caller) NOT VALID,
     ADD CONSTRAINT managed_tx_approved_first CHECK (
-        approval <> 'WAITING' OR nonce IS NULL);
+        approval <> 'WAITING' OR nonce IS NULL) NOT VALID;
 
 -- +goose StatementBegin
 CREATE FUNCTION approval_is_legal() RETURNS trigger LANGUAGE plpgsql AS $$
