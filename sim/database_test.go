@@ -27,6 +27,7 @@ type database struct {
 	clock   time.Time        // bubble time when the database clock was last set
 	step    time.Duration    // sum of the clock's jumps
 	ends    [2]time.Duration // smallest and largest step so far
+	hosts   *hosts           // servers of this run alone; nil: the one of all tests
 	ctx     context.Context
 }
 
@@ -89,6 +90,9 @@ BEGIN
 END $$;
 CREATE TRIGGER sim_watch_nonce AFTER INSERT OR UPDATE ON external_nonce
     FOR EACH ROW EXECUTE FUNCTION sim_watch_nonce();
+CREATE TABLE sim_xid ( -- of events before the ledger was moved
+    tx_id UUID, seq BIGINT, xid BIGINT NOT NULL, PRIMARY KEY (tx_id, seq)
+);
 CREATE FUNCTION sim_watch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed, guarded)
@@ -148,30 +152,52 @@ CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON submitter_nonce_cu
 func openDatabase(t testing.TB) *database {
 	t.Helper()
 	db := dbtest.New(t, dbtest.WithoutGuard())
-	u, err := url.Parse(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := u.Query()
-	q.Set("search_path", db.Schema+",pg_catalog")
-	u.RawQuery = q.Encode()
 	// The server records transaction start times in real time. The base is an hour ahead, so every
 	// transaction is old enough to be terminated when a takeover waits too long for it.
 	d := &database{
 		schema: db.Schema,
-		url:    u.String(),
 		ctx:    context.Background(),
 		base:   time.Now().Add(time.Hour).Truncate(time.Second),
 	}
+	if err := d.at(db.URL); err != nil {
+		t.Fatal(err)
+	}
+	d.install(t)
+	return d
+}
+
+// scoped returns the URL with the schema's clock shadowing the server's.
+func scoped(text, schema string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	q := u.Query()
+	q.Set("search_path", schema+",pg_catalog")
+	u.RawQuery = q.Encode()
+	return u.String(), nil
+}
+
+// at sets where the database is.
+func (d *database) at(text string) (err error) {
+	if d.url, err = scoped(text, d.schema); err != nil {
+		return err
+	}
 	cfg, err := pgx.ParseConfig(d.url)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	d.network, d.address = "tcp", net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port))
 	if strings.HasPrefix(cfg.Host, "/") {
 		d.network, d.address = "unix", fmt.Sprintf("%s/.s.PGSQL.%d", cfg.Host, cfg.Port)
 	}
-	conn, err := pgx.ConnectConfig(d.ctx, cfg)
+	return nil
+}
+
+// install adds the clock and the log of writes to the schema.
+func (d *database) install(t testing.TB) {
+	t.Helper()
+	conn, err := d.connect()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +205,6 @@ func openDatabase(t testing.TB) *database {
 	if _, err := conn.Exec(d.ctx, clockSQL+watchSQL); err != nil {
 		t.Fatal(err)
 	}
-	return d
 }
 
 // open connects the scheduler. It must be called inside the bubble of the run.

@@ -33,7 +33,10 @@
 //
 // Plans with Sinks also deliver events to a receiver that rejects, disappears, and accepts without
 // a reply (sink_test.go). Its oracle requires that nothing is delivered before its commit (E1),
-// that the first deliveries of a transaction are in order (E2), and that every event arrives.
+// that the first deliveries of a transaction are in order (E2), and that every event arrives (E3).
+// In some of these plans PostgreSQL is killed and started again, and later the ledger is dumped,
+// restored on another server and adopted there, while events wait (move_test.go). Each has servers
+// of its own.
 //
 // # Failures
 //

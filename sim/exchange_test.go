@@ -16,6 +16,11 @@ func (w *World) deliver(l *link, m message, it *item) {
 		l.landed()
 		return
 	}
+	if l.server.lost {
+		w.remark("lost: its session has ended")
+		l.landed()
+		return
+	}
 	if err := w.connect(l); err != nil {
 		l.sever(false)
 		l.landed()

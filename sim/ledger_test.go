@@ -74,9 +74,13 @@ func (w *World) readLedger() (*ledger, error) {
 		return nil, err
 	}
 	err = q.each(
-		`SELECT tx_id::TEXT, seq, kind, state, executed, fencing_token, xid::TEXT::BIGINT,
-		        submitter_id
-		   FROM tx_event ORDER BY submitter_id, tx_id, seq`,
+		`SELECT e.tx_id::TEXT, e.seq, e.kind, e.state, e.executed, e.fencing_token,
+		        coalesce(x.xid, e.xid::TEXT::BIGINT
+		                        + CASE WHEN EXISTS (SELECT FROM sim_xid) THEN 1::BIGINT << 40
+		                               ELSE 0 END),
+		        e.submitter_id
+		   FROM tx_event e LEFT JOIN sim_xid x ON x.tx_id = e.tx_id AND x.seq = e.seq
+		  ORDER BY e.submitter_id, e.tx_id, e.seq`,
 		func(rows pgx.Rows) error {
 			var e eventRow
 			err := rows.Scan(&e.id, &e.seq, &e.kind, &e.state, &e.executed, &e.token, &e.xid,

@@ -9,7 +9,10 @@ import (
 
 // rowLock is an open transaction of another client that locks rows of the ledger: a migration, a
 // backup tool, an operator's session.
-type rowLock struct{ conn *pgx.Conn }
+type rowLock struct {
+	conn *pgx.Conn
+	lost bool // its session ended with the server
+}
 
 // lockable lists the rows of a submitter that a fault may lock. Each makes a fenced commit wait at
 // a different guard.
@@ -41,13 +44,16 @@ func (w *World) lock(m message, f Fault) {
 		}
 		return
 	}
-	k := &rowLock{conn}
+	k := &rowLock{conn: conn}
 	w.locks = append(w.locks, k)
 	w.lapses = append(w.lapses, span{w.now(), w.now() + f.For})
 	w.at(w.now()+f.For, "unlock", func() { w.unlock(k) })
 }
 
 func (w *World) unlock(k *rowLock) {
+	if k.lost {
+		return
+	}
 	w.locks = slices.DeleteFunc(w.locks, func(other *rowLock) bool { return other == k })
 	if err := w.db.tick(); err != nil { // before the waiting sessions resume and read the clock
 		w.violated("sim", "%v", err)

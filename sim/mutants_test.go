@@ -19,7 +19,9 @@ var (
 	enoughFlag  = flag.Int("enough", 300, "maximum number of seeds per mutant")
 	sinksFlag   = flag.Bool("sinks", false, "with -hunt: nodes deliver events to a receiver")
 	holdsFlag   = flag.Bool("external", false, "with -hunt: clients reserve nonces")
-	huntFlag    = flag.Int("hunt", 0,
+	movesFlag   = flag.Bool("moves", false,
+		"with -hunt: as -sinks, and PostgreSQL restarts and the ledger moves")
+	huntFlag = flag.Int("hunt", 0,
 		"run up to this many seeds in sequence until one breaks a law")
 )
 
@@ -32,6 +34,7 @@ type mutant struct {
 	test   string // "folder TestName": the test that finds it instead
 	sinks  bool   // only plans with sinks can find it
 	holds  bool   // only plans with reserved nonces can find it
+	moves  bool   // only plans whose ledger moves can find it
 	edits  map[string][]edit
 }
 
@@ -56,7 +59,8 @@ func readMutant(path string) (mutant, error) {
 		case "test":
 			m.test = value
 		case "plan":
-			m.sinks, m.holds = value == "sinks", value == "external"
+			m.sinks, m.moves = value == "sinks", value == "moves"
+			m.holds = value == "external"
 		}
 	}
 	for part := range strings.SplitSeq("\n"+rest, "\nfile: ") {
@@ -177,7 +181,7 @@ func TestMutants(t *testing.T) {
 			}
 			out, err := run(t, m.build(t, "."), "-test.run", "^TestHunt$", "-test.timeout", "20m",
 				"-hunt", fmt.Sprint(*enoughFlag), fmt.Sprintf("-sinks=%v", m.sinks),
-				fmt.Sprintf("-external=%v", m.holds))
+				fmt.Sprintf("-moves=%v", m.moves), fmt.Sprintf("-external=%v", m.holds))
 			caught := regexp.MustCompile(`CAUGHT .*`).FindString(out)
 			if caught == "" {
 				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err,
@@ -266,6 +270,9 @@ func TestHunt(t *testing.T) {
 			p = DrawExternal(seed)
 		}
 		p.Sinks = *sinksFlag
+		if *movesFlag {
+			p = p.moved()
+		}
 		if r := Play(t, p); len(r.Broken) > 0 {
 			fmt.Printf("CAUGHT by seed %d, the %dth: %s\n", seed, i+1, r.Broken[0])
 			return

@@ -183,9 +183,17 @@ func (w *World) again(n *node, after time.Duration) {
 	if n.stopping && n.crashed { // it crashed while stopping: the next boot is scheduled
 		return
 	}
-	w.at(w.now()+after, fmt.Sprintf("boot %c.%d", 'a'+n.index, n.boot+1), func() {
-		if err := w.start(n.index, n.boot+1); err != nil {
-			w.violated("sim", "node %d does not start: %v", n.index, err)
+	w.boot(n.index, n.boot+1, after)
+}
+
+func (w *World) boot(index, boot int, after time.Duration) {
+	w.at(w.now()+after, fmt.Sprintf("boot %c.%d", 'a'+index, boot), func() {
+		if w.moving {
+			w.boot(index, boot, time.Second)
+			return
+		}
+		if err := w.start(index, boot); err != nil {
+			w.violated("sim", "node %d does not start: %v", index, err)
 		}
 	})
 }

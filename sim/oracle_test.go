@@ -89,7 +89,7 @@ func (w *World) rested() bool {
 	if !w.holdsRested() {
 		return false
 	}
-	if w.plan.Sinks && w.undelivered() > 0 {
+	if w.plan.Sinks && (w.undelivered() > 0 || w.moving || w.moved && w.received.restored == 0) {
 		return false
 	}
 	for _, r := range w.watchers {
@@ -123,6 +123,11 @@ func (w *World) judge() {
 	w.judgeChain(l)
 	w.judgeHolds(l)
 	w.judgeWatchers(l)
+	if w.plan.Sinks {
+		if n := w.undelivered(); n > 0 {
+			w.violated("E3", "%d events were not delivered", n)
+		}
+	}
 	for _, d := range w.defects {
 		w.violated("defect", "%s", d)
 	}

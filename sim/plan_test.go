@@ -28,9 +28,11 @@ type Plan struct {
 	Protects   []PausePlan // requested by an operator; another decision ends them
 	Requeue    bool        // the operator requeues transactions whose nonce was used elsewhere
 	Faults     []Fault
-	Sinks      bool       // the nodes deliver events to a receiver
-	Holds      []HoldPlan // of nonces by clients that sign themselves, for one more submitter
-	FillHoles  bool       // its owner fills holes
+	Sinks      bool          // the nodes deliver events to a receiver
+	Restart    time.Duration // when PostgreSQL restarts; used with Move only
+	Move       time.Duration // when the ledger begins to move to another server; 0: never
+	Holds      []HoldPlan    // of nonces by clients that sign themselves, for one more submitter
+	FillHoles  bool          // its owner fills holes
 }
 
 // Skew is the error of a node's clock.
@@ -426,6 +428,10 @@ func (p Plan) String() string {
 	}
 	for _, f := range p.Faults {
 		fmt.Fprintf(&s, "  fault %d: %s\n", f.No, f)
+	}
+	if p.Move > 0 {
+		fmt.Fprintf(&s, "  at %.1fs PostgreSQL restarts\n  at %.1fs the ledger moves\n",
+			p.Restart.Seconds(), p.Move.Seconds())
 	}
 	return s.String()
 }

@@ -29,6 +29,9 @@ type Result struct {
 // Play runs a plan to its end.
 func Play(t *testing.T, p Plan) Result {
 	t.Helper()
+	if p.Move > 0 {
+		return playOn(t, p, openHosts(t))
+	}
 	return playOn(t, p, openDatabase(t))
 }
 
@@ -72,6 +75,7 @@ func (w *World) play() {
 		return
 	}
 	w.arm()
+	w.armHosts()
 	w.run(w.now()+faultTime, func() bool { return false })
 	w.heal()
 	healed := w.now()

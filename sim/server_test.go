@@ -18,6 +18,7 @@ type server struct {
 	left    int // ReadyForQuery messages still expected
 	failure string
 	rows    [][]byte // bodies of DataRow messages
+	lost    bool     // the server has ended it
 }
 
 func (s *server) close() {

@@ -22,9 +22,10 @@ const sinkName = "receiver"
 
 // deliveries are what the receiver of the sink has accepted.
 type deliveries struct {
-	first map[string]bool // ids of events
-	last  map[txn.TxID]int64
-	total int
+	first    map[string]bool // ids of events
+	last     map[txn.TxID]int64
+	total    int
+	restored int // times that the news of a restored ledger came
 }
 
 // deliver runs the feed and the sinks of a node until ctx ends.
@@ -82,6 +83,9 @@ func (s simSink) Deliver(ctx context.Context, events []*sink.Event) []sink.Resul
 
 // receive is the receiver's part of a delivery, a step of the scheduler.
 func (w *World) receive(events []*sink.Event, results []sink.Result) error {
+	if now := w.now(); w.noReceiver[0] <= now && now < w.noReceiver[1] {
+		return errSwitch
+	}
 	dice := 6
 	if w.healed {
 		dice = 0
@@ -107,6 +111,10 @@ func (w *World) receive(events []*sink.Event, results []sink.Result) error {
 // one of its transaction.
 func (w *World) accept(e *sink.Event) {
 	id := e.Content.GetId()
+	if e.Content.GetRestored() != nil {
+		w.received.restored++
+		return
+	}
 	committed, err := w.db.number(`SELECT count(*) FROM tx_event
 		WHERE tx_id = $1::TEXT::UUID AND seq = $2`, e.Tx.String(), e.Seq)
 	if err != nil {

@@ -64,10 +64,13 @@ type World struct {
 	calls      []*call
 	holds      []*hold
 	// the reservation that a client first signed for, by nonce
-	signers  map[txn.Nonce]*hold
-	byClient map[txn.Hash]bool // signed by a client; under mu
-	watchers []*watcher
-	received deliveries
+	signers    map[txn.Nonce]*hold
+	byClient   map[txn.Hash]bool // signed by a client; under mu
+	watchers   []*watcher
+	received   deliveries
+	noReceiver [2]time.Duration // when the receiver is unavailable
+	moving     bool             // no node may boot
+	moved      bool
 }
 
 // item is one possible step: a message in transit, or a goroutine that waits for permission to
