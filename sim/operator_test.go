@@ -74,6 +74,14 @@ func (w *World) decide(ctx context.Context, n *node, id txn.SubmitterID) error {
 		info.Cursor.Protected.Reason == txn.ProtectByOperator && refused {
 		ask.Action = txn.ActionAlign
 	}
+	// The ledger was moved with all its commits, so nothing of its queue was executed.
+	if info.Cursor.Protected.Reason == txn.ProtectRestored {
+		if ask.Action = txn.ActionResumeKeep; len(last) > 0 &&
+			last[0].Action == txn.ActionResumeKeep &&
+			strings.HasPrefix(last[0].Result, txn.ResultRefused) {
+			ask.Action = txn.ActionAlignKeep
+		}
+	}
 	ask.Expect, ask.Reason = info.Cursor.Protected.ID, fmt.Sprintf(
 		"evidence of protection %d checked", info.Cursor.Protected.ID)
 	_, err = n.store.AddCommand(ctx, id, ask)
