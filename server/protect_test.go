@@ -554,6 +554,8 @@ func TestTimeout_MethodsThatWait_Longer(t *testing.T) {
 		"GetTx",
 		"ListTxs",
 		"CancelTx",
+		"ApproveTx",
+		"DenyTx",
 		"GetStatus",
 		"ListNodes",
 		"ListChains",

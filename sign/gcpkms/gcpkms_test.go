@@ -66,6 +66,7 @@ func (p *peer) fail(ctx context.Context, name string) error {
 		return status.Error(codes.NotFound, "CryptoKeyVersion not found")
 	case fault == signtest.Hangs:
 		p.script.Hang(ctx)
+		return status.Error(codes.Canceled, "the client has left")
 	case fault == signtest.Throttled:
 		return status.Error(codes.ResourceExhausted, "quota")
 	case fault == signtest.Broken:

@@ -73,6 +73,7 @@ func (s *server) SignTransaction(ctx context.Context,
 		return nil, status.Error(codes.NotFound, "no such key")
 	case signtest.Hangs:
 		s.script.Hang(ctx)
+		return nil, status.Error(codes.Canceled, "the client has left")
 	case signtest.Throttled:
 		return nil, status.Error(codes.ResourceExhausted, "slow down")
 	case signtest.Reset:
