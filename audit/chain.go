@@ -361,5 +361,9 @@ func (a *full) settledBelow(ctx context.Context) (txn.Nonce, error) {
 	if blocking != nil {
 		least = min(least, *blocking.Nonce)
 	}
-	return least, nil
+	reserved, found, err := a.Store.LowestReserved(ctx, a.Submitter)
+	if found {
+		least = min(least, reserved)
+	}
+	return least, err
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/audit"
 	"github.com/fencepost/fencepost/chain/devchain"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -76,6 +77,22 @@ func TestExternal_Reserved_NotSettled(t *testing.T) {
 		if with := r.number("SELECT count(raw_tx) FROM tx_attempt"); with != 0 {
 			t.Fatalf("%d attempts keep their bytes", with)
 		}
+	}
+}
+
+// TestFullAudit_NonceReserved_NoFalseFinding: a nonce that a client has reserved and not used is no
+// difference between ledger and chain.
+func TestFullAudit_NonceReserved_NoFalseFinding(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 8)
+	n := r.startOn(c, "a", nil)
+	low, _ := r.allocateNonce(n.store, "low")
+	r.allocateNonce(n.store, "high")
+	r.mineUntilFinal(c, r.submitSigned(c, low, 0, 1))
+	report, err := audit.Run(t.Context(), audit.Options{Store: r.admin, Chain: c,
+		Submitter: r.submitters[0]})
+	if err != nil || len(report.Violations) > 0 {
+		t.Errorf("%v, %v", report.Violations, err)
 	}
 }
 

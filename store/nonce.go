@@ -233,6 +233,16 @@ type NonceFilter struct {
 	Limit         int
 }
 
+// LowestReserved returns the lowest nonce of clients that the chain has not used for good.
+func (s *Store) LowestReserved(ctx context.Context,
+	id txn.SubmitterID) (n txn.Nonce, found bool, err error) {
+	lowest, err := s.read().LowestReserved(ctx, int32(id))
+	if err != nil {
+		return 0, false, s.failed(ctx, "read the lowest nonce of clients", err)
+	}
+	return txn.Nonce(max(0, lowest)), lowest >= 0, nil
+}
+
 // ListNonces returns nonces of a submitter, highest first.
 func (s *Store) ListNonces(ctx context.Context, f NonceFilter) ([]NonceInfo, error) {
 	below := int64(math.MaxInt64)

@@ -113,12 +113,10 @@ SELECT sqlc.embed(x),
 SELECT x.nonce FROM external_nonce x
  WHERE x.submitter_id = @submitter_id AND x.reservation_id = @reservation_id;
 
--- Reservation returns the request that made a reservation.
--- name: Reservation :one
-SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.caller, coalesce(q.result, '')::TEXT AS result
-  FROM nonce_request q
- WHERE q.submitter_id = @submitter_id AND q.reservation_id = @reservation_id
-   AND q.kind = 'ALLOCATE';
+-- LowestReserved returns the lowest nonce of clients that the chain has not used for good; -1: none.
+-- name: LowestReserved :one
+SELECT coalesce(min(x.nonce), -1)::BIGINT AS nonce FROM external_nonce x
+ WHERE x.submitter_id = @submitter_id AND x.state <> 'ACCEPTED';
 
 -- InsertReserved queues the transaction of a reserved nonce: signed by the client, with its bytes,
 -- or a cancel transaction that fills the nonce. It inserts nothing unless the reservation holds the

@@ -346,6 +346,19 @@ func (q *Queries) InsertSignedBytes(ctx context.Context, arg InsertSignedBytesPa
 	return result.RowsAffected(), nil
 }
 
+const lowestReserved = `-- name: LowestReserved :one
+SELECT coalesce(min(x.nonce), -1)::BIGINT AS nonce FROM external_nonce x
+ WHERE x.submitter_id = $1 AND x.state <> 'ACCEPTED'
+`
+
+// LowestReserved returns the lowest nonce of clients that the chain has not used for good; -1: none.
+func (q *Queries) LowestReserved(ctx context.Context, submitterID int32) (int64, error) {
+	row := q.db.QueryRow(ctx, lowestReserved, submitterID)
+	var nonce int64
+	err := row.Scan(&nonce)
+	return nonce, err
+}
+
 const nonceByReservation = `-- name: NonceByReservation :one
 SELECT x.nonce FROM external_nonce x
  WHERE x.submitter_id = $1 AND x.reservation_id = $2
@@ -638,30 +651,4 @@ func (q *Queries) PendingSigned(ctx context.Context, arg PendingSignedParams) ([
 		return nil, err
 	}
 	return items, nil
-}
-
-const reservation = `-- name: Reservation :one
-SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.caller, coalesce(q.result, '')::TEXT AS result
-  FROM nonce_request q
- WHERE q.submitter_id = $1 AND q.reservation_id = $2
-   AND q.kind = 'ALLOCATE'
-`
-
-type ReservationParams struct {
-	SubmitterID   int32
-	ReservationID uuid.UUID
-}
-
-type ReservationRow struct {
-	Nonce  int64
-	Caller string
-	Result string
-}
-
-// Reservation returns the request that made a reservation.
-func (q *Queries) Reservation(ctx context.Context, arg ReservationParams) (ReservationRow, error) {
-	row := q.db.QueryRow(ctx, reservation, arg.SubmitterID, arg.ReservationID)
-	var i ReservationRow
-	err := row.Scan(&i.Nonce, &i.Caller, &i.Result)
-	return i, err
 }
