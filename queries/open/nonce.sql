@@ -113,8 +113,8 @@ SELECT sqlc.embed(x),
 SELECT x.nonce FROM external_nonce x
  WHERE x.submitter_id = @submitter_id AND x.reservation_id = @reservation_id;
 
--- LowestReserved returns the lowest nonce of clients that the chain has not used for good; -1: there
--- is none.
+-- LowestReserved returns the lowest nonce of clients that the chain has not used for good; -1:
+-- there is none.
 -- name: LowestReserved :one
 SELECT coalesce(min(x.nonce), -1)::BIGINT AS nonce FROM external_nonce x
  WHERE x.submitter_id = @submitter_id AND x.state <> 'ACCEPTED';

@@ -351,8 +351,8 @@ SELECT coalesce(min(x.nonce), -1)::BIGINT AS nonce FROM external_nonce x
  WHERE x.submitter_id = $1 AND x.state <> 'ACCEPTED'
 `
 
-// LowestReserved returns the lowest nonce of clients that the chain has not used for good; -1: there
-// is none.
+// LowestReserved returns the lowest nonce of clients that the chain has not used for good; -1:
+// there is none.
 func (q *Queries) LowestReserved(ctx context.Context, submitterID int32) (int64, error) {
 	row := q.db.QueryRow(ctx, lowestReserved, submitterID)
 	var nonce int64
