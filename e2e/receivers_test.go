@@ -124,18 +124,22 @@ func TestClients_Receivers_VerifyDeliveries(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the receiver in Java is not built (%v); run \"make clients\"", err)
 	}
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte(sinkSecret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ports, logs := map[string]string{}, map[string]string{}
 	var sinks string
 	for language, command := range map[string]func(port string) []string{
 		"go": func(port string) []string {
-			return []string{built, "--listen", address(port), "--secret", sinkSecret}
+			return []string{built, "--listen", address(port), "--secret-file", secret}
 		},
 		"java": func(port string) []string {
 			classes := java + "classes:" + strings.TrimSpace(string(libraries))
-			return []string{"java", "-cp", classes, "Receiver", port, sinkSecret}
+			return []string{"java", "-cp", classes, "Receiver", port, secret}
 		},
 		"ts": func(port string) []string {
-			return []string{"node", "../examples/receivers/ts/dist/receiver.js", port, sinkSecret}
+			return []string{"node", "../examples/receivers/ts/dist/receiver.js", port, secret}
 		},
 	} {
 		port := freePort(t)

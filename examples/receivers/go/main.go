@@ -1,7 +1,7 @@
 // Command receiver receives events of Fencepost over HTTP, verifies their signatures, and prints
 // each event once.
 //
-//	go run ./examples/receivers/go --listen 127.0.0.1:8099 --secret whsec_...
+//	go run ./examples/receivers/go --listen 127.0.0.1:8099 --secret-file FILE
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -73,9 +74,13 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8099", "address to listen on")
-	secret := flag.String("secret", "", "signing secret, whsec_...")
+	file := flag.String("secret-file", "", "file with the signing secret, whsec_...")
 	flag.Parse()
-	r, err := newReceiver(*secret, os.Stdout)
+	secret, err := os.ReadFile(*file)
+	if err != nil {
+		log.Fatalf("read the secret: %v; name its file with --secret-file", err)
+	}
+	r, err := newReceiver(strings.TrimSpace(string(secret)), os.Stdout)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,5 +1,6 @@
 // Receives events of Fencepost over HTTP, verifies their signatures, and prints each event once:
-// npm start -- PORT whsec_...
+// npm start -- PORT SECRET_FILE, a file that holds whsec_...
+import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
 import process from "node:process";
 import { Webhook, WebhookVerificationError } from "standardwebhooks";
@@ -14,8 +15,8 @@ interface Event {
 // Bounds a delivery, in bytes. Events are a few kilobytes.
 const maxBody = 1 << 20;
 
-const [port, secret] = process.argv.slice(2);
-const verifier = new Webhook(secret!);
+const [port, secretFile] = process.argv.slice(2);
+const verifier = new Webhook(readFileSync(secretFile!, "utf8").trim());
 // A real receiver stores id and effect in one transaction.
 const seen = new Set<string>();
 

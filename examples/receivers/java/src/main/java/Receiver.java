@@ -8,12 +8,14 @@ import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Receives events of Fencepost over HTTP, verifies their signatures, and prints each event once.
- * Arguments: PORT whsec_...
+ * Arguments: PORT SECRET_FILE, a file that holds whsec_...
  */
 public final class Receiver {
   /** Bounds a delivery, in bytes. Events are a few kilobytes. */
@@ -29,7 +31,7 @@ public final class Receiver {
   }
 
   public static void main(String[] args) throws IOException {
-    Receiver receiver = new Receiver(args[1]);
+    Receiver receiver = new Receiver(Files.readString(Path.of(args[1])).strip());
     int port = Integer.parseInt(args[0]);
     HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
     server.createContext("/", exchange -> {
