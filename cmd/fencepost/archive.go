@@ -56,7 +56,7 @@ watchers from before the removed events are rejected (RESUME_TOKEN_EXPIRED).`,
 		}
 		return p.archive(c, f, o)
 	}
-	f.add(c)
+	f.addLedger(c)
 	c.Flags().StringVar(&before, "before", "",
 		"only transactions that were final by then (default: as the configuration allows)")
 	c.Flags().StringVar(&out, "out", "", "folder for the files; it must exist")
@@ -64,7 +64,7 @@ watchers from before the removed events are rejected (RESUME_TOKEN_EXPIRED).`,
 }
 
 func (p *program) archive(c *cobra.Command, f configFlags, o archive.Options) error {
-	cfg, err := p.loadConfig(c, f)
+	cfg, err := p.loadLedger(c, f)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (p *program) archive(c *cobra.Command, f configFlags, o archive.Options) er
 	}
 	defer s.Close()
 	if err := s.CheckSchema(c.Context()); err != nil {
-		return node.Unreachable(err, url, "database.url")
+		return node.Unreachable(err, url, cfg.DatabaseKey())
 	}
 	last := p.clock.Now()
 	o.Ledger, o.Progress = s, func(r archive.Report) {

@@ -54,7 +54,7 @@ Exit codes: 0 no violation, 1 violations found, 2 not everything could be checke
 		}
 		return found.verdict()
 	}
-	f.add(c)
+	f.addLedger(c)
 	c.Flags().StringArrayVar(&submitters, "submitter", nil,
 		"only this submitter, by name or account id; repeatable")
 	c.Flags().BoolVar(&chained, "chain", false, "also verify the hash chains of the history")
@@ -67,7 +67,7 @@ func (p *program) openBooks(c *cobra.Command, f configFlags) (*node.Books, error
 	if err := legible(c, nil); err != nil {
 		return nil, err
 	}
-	cfg, err := p.loadConfig(c, f)
+	cfg, err := p.loadLedger(c, f)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ Exit codes: as of fencepost audit.`,
 		}
 		return nil
 	}
-	f.add(c)
+	f.addLedger(c)
 	c.Flags().StringVar(&key, "key", "", "file with the Ed25519 private key, PEM")
 	c.Flags().StringVar(&file, "out", "", "file to write; it must not exist")
 	_ = c.MarkFlagRequired("key")

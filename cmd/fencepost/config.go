@@ -17,8 +17,9 @@ const configVariable = config.Prefix + "CONFIG"
 
 // configFlags are common to the commands that need the configuration.
 type configFlags struct {
-	file string
-	set  []string
+	file   string
+	set    []string
+	ledger string // of several
 }
 
 func (f *configFlags) add(c *cobra.Command) {
@@ -26,6 +27,26 @@ func (f *configFlags) add(c *cobra.Command) {
 		"configuration file (default: $"+configVariable+")")
 	c.Flags().StringArrayVar(&f.set, "set", nil,
 		"key=value that overrides file and environment; repeatable")
+}
+
+// addLedger adds the flags of a command on one ledger.
+func (f *configFlags) addLedger(c *cobra.Command) {
+	f.add(c)
+	c.Flags().StringVar(&f.ledger, "ledger", "", "name of the ledger, if the configuration has "+
+		"several")
+}
+
+// loadLedger reads the configuration of one ledger.
+func (p *program) loadLedger(c *cobra.Command, f configFlags) (*config.Config, error) {
+	cfg, err := p.loadConfig(c, f)
+	if err != nil {
+		return nil, err
+	}
+	one, err := cfg.OfLedger(f.ledger)
+	if err != nil {
+		return nil, misused(c, "--ledger: %v", err)
+	}
+	return one, nil
 }
 
 // loadConfig reads the configuration named by the flags or the environment.

@@ -26,8 +26,9 @@ func (p *program) ledgerJoinCommand() *cobra.Command {
 		Use:   "join NAME --config FILE",
 		Short: "Add the ledger of a configuration to its directory",
 		Args:  arguments("NAME"),
-		Long: `Add the ledger in database.url to the directory in directory.url, under a name. From
-then on a submitter is registered only if no ledger of the directory has its name or its account.
+		Long: `Add a ledger to the directory in directory.url, under a name: the ledger in
+database.url, or the one of that name in ledgers. From then on a submitter is registered only if no
+ledger of the directory has its name or its account.
 
 The accounts of the ledger are claimed. The first ledger keeps the numbers of its submitters; any
 other must have no submitters yet, and gets numbers of its own, so that a tx_id names its ledger.
@@ -37,8 +38,8 @@ any more. The roles in both URLs must own the tables. The command may be repeate
 accounts that lack a claim, as after a restore of the directory.`,
 		Example: "  fencepost ledger join eu1 --config fencepost.yaml",
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withDirectory(c, f,
-				func(ctx context.Context, ledger, _ *store.Store) error {
+			return p.withLedger(c, f, args[0],
+				func(ctx context.Context, ledger *store.Store) error {
 					joined, err := ledger.JoinDirectory(ctx, args[0])
 					if err != nil {
 						return err
@@ -62,7 +63,7 @@ func (p *program) ledgerListCommand() *cobra.Command {
 		Example: "  fencepost ledger list --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withDirectory(c, f,
-				func(ctx context.Context, _, directory *store.Store) error {
+				func(ctx context.Context, _ *config.Config, directory *store.Store) error {
 					all, err := directory.DirectoryLedgers(ctx)
 					if err != nil {
 						return err
@@ -102,9 +103,9 @@ func ledgerRowOf(l store.DirectoryLedger) ledgerRow {
 	return r
 }
 
-// withDirectory opens the ledger and the directory of a configuration.
+// withDirectory opens the directory of a configuration.
 func (p *program) withDirectory(c *cobra.Command, f configFlags,
-	do func(ctx context.Context, ledger, directory *store.Store) error) error {
+	do func(ctx context.Context, cfg *config.Config, directory *store.Store) error) error {
 	cfg, err := p.loadConfig(c, f)
 	if err != nil {
 		return err
@@ -113,23 +114,37 @@ func (p *program) withDirectory(c *cobra.Command, f configFlags,
 		return errors.New("directory.url is not set; set it to the database of the directory, " +
 			"such as the one of the first ledger")
 	}
-	name := "ledger/" + uuid.NewString()
-	directory, err := openDirectory(c.Context(), cfg, name)
+	directory, err := openDirectory(c.Context(), cfg, "ledger/"+uuid.NewString())
 	if err != nil {
 		return err
 	}
 	defer directory.Close()
-	url := cfg.Database.URL.Reveal()
-	ledger, err := store.Open(c.Context(), store.Config{URL: url, Schema: cfg.Database.Schema,
-		Node: name, Directory: directory})
-	if err != nil {
-		return err
-	}
-	defer ledger.Close()
-	if err := ledger.CheckSchema(c.Context()); err != nil {
-		return node.Unreachable(err, url, "database.url")
-	}
-	return do(c.Context(), ledger, directory)
+	return do(c.Context(), cfg, directory)
+}
+
+// withLedger opens a ledger with its directory.
+func (p *program) withLedger(c *cobra.Command, f configFlags, name string,
+	do func(ctx context.Context, ledger *store.Store) error) error {
+	return p.withDirectory(c, f,
+		func(ctx context.Context, cfg *config.Config, directory *store.Store) error {
+			if len(cfg.Ledgers) > 0 {
+				var err error
+				if cfg, err = cfg.OfLedger(name); err != nil {
+					return err
+				}
+			}
+			url := cfg.Database.URL.Reveal()
+			ledger, err := store.Open(ctx, store.Config{URL: url, Schema: cfg.Database.Schema,
+				Node: "ledger/" + uuid.NewString(), Directory: directory})
+			if err != nil {
+				return err
+			}
+			defer ledger.Close()
+			if err := ledger.CheckSchema(ctx); err != nil {
+				return node.Unreachable(err, url, cfg.DatabaseKey())
+			}
+			return do(ctx, ledger)
+		})
 }
 
 func openDirectory(ctx context.Context, cfg *config.Config, name string) (*store.Store, error) {

@@ -29,7 +29,7 @@ type databaseFlags struct {
 }
 
 func (f *databaseFlags) add(c *cobra.Command) {
-	f.config.add(c)
+	f.config.addLedger(c)
 	c.Flags().StringVar(&f.url, "database-url", "",
 		"URL of the database, instead of --config (default: $"+databaseVariable+")")
 	c.Flags().StringVar(&f.schema, "schema", "", "schema of the ledger, with --database-url")
@@ -64,11 +64,11 @@ func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err e
 			"no database given; give --config FILE or --database-url URL, or set %s",
 			databaseVariable)
 	}
-	cfg, err := p.loadConfig(c, f.config)
+	cfg, err := p.loadLedger(c, f.config)
 	if err != nil {
 		return l, err
 	}
-	return database{cfg.Database.URL.Reveal(), cfg.Database.Schema, "database.url"}, nil
+	return database{cfg.Database.URL.Reveal(), cfg.Database.Schema, cfg.DatabaseKey()}, nil
 }
 
 func (p *program) migrateUpCommand() *cobra.Command {
@@ -192,7 +192,7 @@ read signed transactions or take part in sending.`,
 			if show {
 				schema := f.schema
 				if f.config.file != "" || p.variable(configVariable) != "" {
-					cfg, err := p.loadConfig(c, f.config)
+					cfg, err := p.loadLedger(c, f.config)
 					if err != nil {
 						return err
 					}

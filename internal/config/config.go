@@ -36,6 +36,7 @@ type Config struct {
 	NonceAPI   NonceAPI
 	Database   Database
 	Directory  Directory
+	Ledgers    []Ledger // several; empty: the one in Database
 	Lease      Lease
 	Audit      Audit
 	Retention  Retention
@@ -55,6 +56,7 @@ type Config struct {
 
 	elementPaths map[string][]string // paths of list elements, by list
 	file         string
+	ledgerName   string // see OfLedger
 }
 
 // Node is this process.
@@ -279,6 +281,7 @@ type Submitter struct {
 	// of mode pipelined; 0: the default
 	MaxInFlight int
 	StartFrom   string
+	Ledger      string       // empty: the first
 	OnFailure   string       // empty: not set
 	MaxFee      *uint256.Int // wei per unit of gas; zero: no limit of its own; nil: not set
 }

@@ -70,9 +70,8 @@ func Survey(s Source) (*Config, Problems, error) {
 	if readable { // otherwise there are no keys to check
 		readFields(r, schema(), &c, position{node: root})
 		r.leftovers()
-		r.findURL("database", "database", true, &c.Database.URL, c.Database.URLFile)
-		r.findURL("directory", "directory's", false, &c.Directory.URL, c.Directory.URLFile)
 		c.elementPaths = r.elementPaths
+		r.findURLs(&c)
 		r.relate(&c)
 	}
 	c.Settings = r.settings

@@ -101,6 +101,11 @@ func relations() []relation {
 			relateAccounts,
 		},
 		{
+			"ledgers replaces database.url, database.url_file and database.schema; two or more " +
+				"need directory.url. submitters.*.ledger is a name in ledgers.",
+			relateLedgers,
+		},
+		{
 			"A signer has exactly one of the groups keystore, service, web3signer, clef, " +
 				"aws_kms, gcp_kms, azure_keyvault and pkcs11. All but keystore require " +
 				"signers.*.keys_file.",

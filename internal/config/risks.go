@@ -70,8 +70,16 @@ func (c *Config) listenerRisks() (risks []Risk) {
 	return risks
 }
 
-func (c *Config) databaseRisks() []Risk {
-	text := c.Database.URL.Reveal()
+func (c *Config) databaseRisks() (risks []Risk) {
+	risks = databaseRisks("database.url", c.Database.URL)
+	for i, l := range c.Ledgers {
+		risks = append(risks, databaseRisks(c.Path("ledgers", i)+".url", l.URL)...)
+	}
+	return append(risks, databaseRisks("directory.url", c.Directory.URL)...)
+}
+
+func databaseRisks(key string, database Secret) []Risk {
+	text := database.Reveal()
 	if text == "" {
 		return nil
 	}
@@ -81,11 +89,11 @@ func (c *Config) databaseRisks() []Risk {
 	}
 	switch mode := parsed.Query().Get("sslmode"); mode {
 	case "disable", "allow", "prefer":
-		return []Risk{{"database.url",
+		return []Risk{{key,
 			fmt.Sprintf("sslmode=%s sends the ledger and the password unencrypted", mode),
 			"use sslmode=verify-full", true}}
 	case "require":
-		return []Risk{{"database.url",
+		return []Risk{{key,
 			"sslmode=require accepts the certificate of any server",
 			"use sslmode=verify-full", false}}
 	}

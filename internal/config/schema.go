@@ -62,6 +62,7 @@ func schema() []field[Config] {
 			func(c *Config) *Database { return &c.Database },
 			databaseFields()...),
 		directorySection(),
+		ledgersSection(),
 		section(
 			"lease",
 			"How nodes share the submitters. Each submitter is owned by one node at a time, by "+
@@ -337,7 +338,7 @@ func callerFields() []field[Caller] {
 func databaseFields() []field[Database] {
 	return []field[Database]{
 		value("url", postgres(), "",
-			"The database URL. Required unless url_file is set.",
+			"The database URL. Required unless url_file or ledgers is set.",
 			func(d *Database) *Secret { return &d.URL }),
 		file("url_file",
 			"A file that holds the URL instead, for secrets mounted into containers.",
@@ -679,6 +680,10 @@ func submitterFields() []field[Submitter] {
 				"continues after the account's existing transactions; a number requires that "+
 				"exact nonce.",
 			func(s *Submitter) *string { return &s.StartFrom }),
+		value("ledger", label(), "",
+			"Name of the ledger in which it is registered, of those in ledgers. Not set: the "+
+				"first.",
+			func(s *Submitter) *string { return &s.Ledger }),
 		value(
 			"on_failure",
 			oneOf("continue", "pause"),

@@ -44,7 +44,7 @@ func (b *Books) open(ctx context.Context, cfg *config.Config, log *slog.Logger) 
 		return err
 	}
 	if err = b.store.CheckSchema(ctx); err != nil {
-		return Unreachable(err, cfg.Database.URL.Reveal(), "database.url")
+		return Unreachable(err, cfg.Database.URL.Reveal(), cfg.DatabaseKey())
 	}
 	b.chains, err = openChains(ctx, cfg, b.store, log)
 	return err

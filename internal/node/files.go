@@ -32,6 +32,10 @@ import (
 func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	offline bool) (keys int, err error) {
 	all := config.Problems(problem(cfg, "database.url", unreadable(cfg.Database.URL.Reveal())))
+	for i, l := range cfg.Ledgers {
+		all = append(all,
+			problem(cfg, cfg.Path("ledgers", i)+".url", unreadable(l.URL.Reveal()))...)
+	}
 	warnOfReaders(cfg, log)
 	WarnOfRisks(cfg, log)
 	maxConnections(cfg, openFiles(), log) // warns of a limit that the process cannot serve

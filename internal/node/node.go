@@ -63,6 +63,9 @@ type Node struct {
 // unavailable chain or database is not an error; one other than configured is.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger,
 	extras Extras) (*Node, error) {
+	if len(cfg.Ledgers) > 0 {
+		return nil, errors.New("ledgers: a node serves one ledger; set database.url instead")
+	}
 	name := cfg.Node.Name + "/" + uuid.NewString() // not configurable: a restart is another owner
 	n := &Node{cfg: cfg, log: log.With("node_id", name), plain: log, extras: extras,
 		settled: make(chan struct{})}
