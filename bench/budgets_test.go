@@ -18,7 +18,8 @@ func TestBudgets(t *testing.T) {
 		"accept.batch":  true,
 		"growth.memory": true,
 		"growth.burst":  true,
-		"sink.kafka":    true, "sink.kafka.paced": true, "sink.kafka.paced.lag": true,
+		"policy":        true, "policy.limited": true,
+		"sink.kafka": true, "sink.kafka.paced": true, "sink.kafka.paced.lag": true,
 	}
 	for _, s := range sizes {
 		for _, of := range []string{"create", "commit"} {

@@ -41,6 +41,7 @@ type serviceOptions struct {
 	idleAfter  time.Duration // 0: the default
 	signDelay  time.Duration // of each signature, as of a remote signer
 	brokers    []string      // of a Kafka sink; nil: none
+	policies   bool          // see wire.Config
 }
 
 // confirmations make a transaction final here.
@@ -93,7 +94,7 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	s.config = wire.Config{
 		Chain: url, Poll: poll, Lease: lease, Simulate: o.simulated, Mode: string(o.mode),
 		IdleAfter: o.idleAfter, SignDelay: o.signDelay,
-		SignAtOnce: signAtOnce, Brokers: o.brokers,
+		SignAtOnce: signAtOnce, Brokers: o.brokers, Policies: o.policies,
 	}
 	return s, s.addNode(ctx)
 }

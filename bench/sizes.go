@@ -154,7 +154,7 @@ func (s size) scenarios() (all []scenario) {
 		}
 	}
 	if s.spell > 0 {
-		all = append(all, scenario{"sink-kafka", deliverToKafka})
+		all = append(all, scenario{"policy", policyCost}, scenario{"sink-kafka", deliverToKafka})
 	}
 	for _, e := range s.ends {
 		all = append(all, scenario{"end-" + e.name(), e.run})
@@ -202,6 +202,7 @@ func against() map[string]string {
 		"limit.insert.batched.notify": "limit.insert.batched",
 		"accept.batch.rate":           "limit.insert.batched",
 		"sink.kafka.rate":             "limit.kafka",
+		"policy.limited.time":         "policy.free.time",
 	}
 	for _, callers := range acceptCallers {
 		pairs[fmt.Sprintf("accept.%d.rate", callers)] = "limit.insert.best"

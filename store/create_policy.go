@@ -156,7 +156,7 @@ func (s *Store) WouldExceed(ctx context.Context, intent Intent) (txn.Rule, error
 	case q.DayGas > 0 && beyond(gas, wanted, uint256.NewInt(q.DayGas)):
 		return txn.RuleDayGas, nil
 	}
-	if q.Rate > 0 && max(0, row.Creates-q.Rate*row.AgeSeconds)+1 > q.Burst() {
+	if q.Rate > 0 && max(0, min(row.Creates, q.Burst())-q.Rate*row.AgeSeconds)+1 > q.Burst() {
 		return txn.RuleRate, nil
 	}
 	return "", nil

@@ -186,3 +186,41 @@ func TestPolicy_Denied_RetryOfAcceptedFound(t *testing.T) {
 		t.Errorf("new: %v", results[1].Err)
 	}
 }
+
+// TestQuota_RateSetLater_AdmitsBurst: transactions that were accepted without a rate, or where it
+// was only reported, do not use up a rate that is set later.
+func TestQuota_RateSetLater_AdmitsBurst(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]struct {
+		quota txn.Quota
+		only  func(txn.Rule) // reports
+	}{
+		"without a rate": {quota: txn.Quota{DayGas: 1e9}},
+		"reported":       {txn.Quota{Rate: 1}, func(txn.Rule) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t)
+			s := k.open("a")
+			id := k.submitter(s, "alice")
+			all := payOf(id, before.quota, slices.Repeat([]uint64{1}, 102)...)
+			for i := range all {
+				all[i].BeyondQuota = before.only
+			}
+			for _, r := range s.CreateTxs(k.ctx, all[:100]) {
+				k.must(r.Err)
+			}
+			k.exec(`UPDATE caller_usage SET creates_at = creates_at - interval '2 s'`)
+			for i, intent := range all[100:] {
+				intent.Quota, intent.BeyondQuota = txn.Quota{Rate: 0.6}, nil
+				rule, err := s.WouldExceed(k.ctx, intent)
+				k.must(err)
+				_, _, err = s.CreateTx(k.ctx, intent)
+				if want := i > 0; denied(err, txn.RuleRate) != want || !want && err != nil ||
+					(rule == txn.RuleRate) != want {
+					t.Errorf("transaction %d: foreseen %q, %v", i, rule, err)
+				}
+			}
+		})
+	}
+}

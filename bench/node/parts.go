@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/holiman/uint256"
 
 	_ "github.com/fencepost/fencepost/archive" // linked as in the product
 	"github.com/fencepost/fencepost/bench/internal/wire"
@@ -23,6 +24,7 @@ import (
 	"github.com/fencepost/fencepost/internal/run"
 	"github.com/fencepost/fencepost/internal/telemetry"
 	"github.com/fencepost/fencepost/server"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/sign"
 	_ "github.com/fencepost/fencepost/sign/ethrpc"
@@ -124,7 +126,7 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 	s, err := server.New(
 		server.Options{
 			Store: n.store, Tail: n.store.TailFeed(), Logger: n.log,
-			MeterProvider: n.metrics.Provider(),
+			MeterProvider: n.metrics.Provider(), Callers: n.callers(),
 		})
 	if err != nil {
 		return nil, err
@@ -147,6 +149,24 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 			Grace: 10 * time.Second,
 		},
 	), nil
+}
+
+// callers returns two callers with equal rights, of which one has a policy with every rule.
+func (n *node) callers() []auth.Caller {
+	if !n.cfg.Policies {
+		return nil
+	}
+	free := auth.Caller{Name: "free", Tokens: []string{wire.FreeToken},
+		Submitters: []string{auth.AllSubmitters}}
+	limited := free
+	limited.Name, limited.Tokens = "limited", []string{wire.LimitedToken}
+	most := new(uint256.Int).SetAllOne()
+	limited.Policy = &txn.CallerPolicy{
+		Selectors: []txn.Selector{{1}, {2}, {3}, {4}}, MaxValue: most, ApproveAbove: most,
+		ApprovalTime: time.Hour,
+		Quota:        txn.Quota{DayValue: most, DayGas: 1e18, Rate: 1e6},
+	}
+	return []auth.Caller{free, limited}
 }
 
 // newSinks returns the runner of the Kafka sink, if there is one, with the settings of a node.

@@ -49,8 +49,9 @@ WITH intent AS MATERIALIZED (
                                      AND n.protect_reason IS NOT NULL)
 ), limited AS MATERIALIZED (
     -- looked up, as below
-    SELECT i.queue_seq, i.submitter_id, i.tx_id, i.request_id, i.caller, i.value_wei, i.gas_limit,
-           i.quota, i.day_value, i.day_gas, i.rate, i.pool_id,
+    SELECT i.queue_seq, i.submitter_id, i.tx_id, i.request_id, i.caller, i.quota, i.pool_id,
+           i.value_wei::NUMERIC AS value, i.gas_limit, i.day_value::NUMERIC AS day_value,
+           i.day_gas, i.rate,
            (SELECT s.chain_id FROM submitter s WHERE s.submitter_id = i.submitter_id) AS chain_id
       FROM intent i
      WHERE i.quota > 0
@@ -62,33 +63,70 @@ WITH intent AS MATERIALIZED (
                 THEN u.value ELSE 0 END AS value,
            CASE WHEN u.day >= (clock_timestamp() AT TIME ZONE 'UTC')::DATE
                 THEN u.gas ELSE 0 END AS gas,
-           u.creates, u.creates_at
+           u.creates, greatest(0, extract(epoch FROM clock_timestamp() - u.creates_at)) AS age
       FROM caller_usage u
      WHERE ((u.caller, u.chain_id)
             IN (SELECT i.caller, i.chain_id FROM limited i)) IS TRUE
      ORDER BY u.caller, u.chain_id
        FOR NO KEY UPDATE OF u
+), total AS MATERIALIZED (
+    -- Usually all of a caller's transactions fit together, repeats included. Then none of them is
+    -- examined alone, which would cost more than the rest. The level that a rate leaves is at most
+    -- its burst: more was accepted under a higher rate, or where it was only reported.
+    SELECT w.caller, w.chain_id, w.day, w.read_at, w.used_value, w.used_gas, w.used_creates, w.age,
+           greatest(0, least(w.used_creates, w.most_rate) - w.rate * w.age) AS level,
+           (w.used_value + w.value <= w.day_value) IS NOT FALSE
+           AND (w.used_gas + w.gas <= w.day_gas) IS NOT FALSE
+           AND (greatest(0, least(w.used_creates, w.most_rate) - w.rate * w.age) + w.creates
+                <= w.burst) IS NOT FALSE AS fits
+           -- no join: it would compare each with each
+      FROM (SELECT x.caller, x.chain_id, max(x.day) AS day, max(x.read_at) AS read_at,
+                   max(x.used_value) AS used_value, max(x.used_gas) AS used_gas,
+                   max(x.used_creates) AS used_creates, max(x.age) AS age,
+                   count(*) - 1 AS creates, sum(x.value) AS value, sum(x.gas_limit) AS gas,
+                   min(x.day_value) FILTER (WHERE x.day_value >= 0) AS day_value,
+                   min(x.day_gas) FILTER (WHERE x.day_gas > 0) AS day_gas,
+                   (min(x.rate) FILTER (WHERE x.rate > 0))::NUMERIC AS rate,
+                   (min(greatest(1, x.rate)) FILTER (WHERE x.rate > 0))::NUMERIC AS burst,
+                   (max(greatest(1, x.rate)) FILTER (WHERE x.rate > 0))::NUMERIC AS most_rate
+              FROM (SELECT i.caller, i.chain_id, i.value, i.gas_limit, i.day_value, i.day_gas,
+                           i.rate, NULL::DATE AS day, NULL::TIMESTAMPTZ AS read_at,
+                           NULL::NUMERIC AS used_value, NULL::NUMERIC AS used_gas,
+                           NULL::NUMERIC AS used_creates, NULL::NUMERIC AS age
+                      FROM limited i
+                     UNION ALL
+                    SELECT u.caller, u.chain_id, NULL, NULL, NULL, NULL, NULL, u.day, u.read_at,
+                           u.value, u.gas, u.creates, u.age
+                      FROM usage u) x
+             GROUP BY x.caller, x.chain_id) w
+     WHERE w.read_at IS NOT NULL
 ), counted AS MATERIALIZED (
     -- A repeat counts nothing, and is not refused.
-    SELECT i.queue_seq, i.submitter_id, i.tx_id, i.request_id, i.quota, u.caller, u.chain_id,
-           i.value_wei::NUMERIC AS value, i.gas_limit::NUMERIC AS gas,
-           greatest(0, u.creates - i.rate::NUMERIC
-                       * greatest(0, extract(epoch FROM u.read_at - u.creates_at))) AS level,
-           u.day, u.read_at, u.value AS used_value, u.gas AS used_gas,
-           ARRAY[i.day_value::NUMERIC, CASE WHEN i.day_gas > 0 THEN i.day_gas ELSE -1 END,
+    SELECT i.queue_seq, i.tx_id, i.request_id, i.quota, i.caller, i.chain_id, i.value,
+           i.gas_limit, u.used_value, u.used_gas,
+           greatest(0, least(u.used_creates, greatest(1, i.rate::NUMERIC))
+                       - i.rate::NUMERIC * u.age) AS level,
+           ARRAY[i.day_value, CASE WHEN i.day_gas > 0 THEN i.day_gas ELSE -1 END,
                  CASE WHEN i.rate > 0 THEN greatest(1, i.rate::NUMERIC) ELSE -1 END,
                  CASE WHEN i.quota = 1 THEN 1 ELSE 0 END] AS most
       FROM limited i
-      JOIN usage u ON u.caller = i.caller AND u.chain_id = i.chain_id
-     WHERE NOT EXISTS (SELECT FROM managed_tx t
+      JOIN total u ON u.caller = i.caller AND u.chain_id = i.chain_id
+     WHERE NOT u.fits
+       AND NOT EXISTS (SELECT FROM managed_tx t
                         WHERE t.submitter_id = i.submitter_id AND t.request_id = i.request_id)
        AND NOT EXISTS (SELECT FROM managed_tx t
                         WHERE t.pool_id = NULLIF(i.pool_id, 0) AND t.request_id = i.request_id)
 ), admitted AS MATERIALIZED (
-    SELECT c.queue_seq, c.submitter_id, c.tx_id, c.request_id, c.quota, c.caller, c.chain_id,
-           c.value, c.gas, c.level, c.day, c.read_at, c.used_value, c.used_gas,
-           ((quota_admit(ARRAY[c.used_value, c.used_gas, c.level], ARRAY[c.value, c.gas, 1],
-                         c.most)
+    SELECT i.queue_seq, i.tx_id, i.request_id, i.quota, i.caller, i.chain_id, i.value,
+           i.gas_limit, 0 AS exceeded
+      FROM limited i
+     WHERE ((i.caller, i.chain_id)
+            IN (SELECT u.caller, u.chain_id FROM total u WHERE u.fits)) IS TRUE
+     UNION ALL
+    SELECT c.queue_seq, c.tx_id, c.request_id, c.quota, c.caller, c.chain_id, c.value,
+           c.gas_limit,
+           ((quota_admit(ARRAY[c.used_value, c.used_gas, c.level],
+                         ARRAY[c.value, c.gas_limit, 1], c.most)
              OVER (PARTITION BY c.caller, c.chain_id ORDER BY c.queue_seq
                    ROWS UNBOUNDED PRECEDING))::NUMERIC[])[4]::INT AS exceeded
       FROM counted c
@@ -146,11 +184,17 @@ WITH intent AS MATERIALIZED (
 ), used AS (
     UPDATE caller_usage u
        SET day = n.day, value = n.value, gas = n.gas, creates = n.creates, creates_at = n.read_at
-      FROM (SELECT a.caller, a.chain_id, a.day, a.read_at, min(a.level) + count(*) AS creates,
-                   a.used_value + sum(a.value) AS value, a.used_gas + sum(a.gas) AS gas
-              FROM admitted a
-             WHERE (a.queue_seq IN (SELECT q.queue_seq FROM queued q)) IS TRUE
-             GROUP BY a.caller, a.chain_id, a.day, a.read_at, a.used_value, a.used_gas) n
+      FROM (SELECT x.caller, x.chain_id, max(x.day) AS day, max(x.read_at) AS read_at,
+                   sum(x.value) AS value, sum(x.gas) AS gas, sum(x.creates) AS creates
+              FROM (SELECT n.caller, n.chain_id, n.day, n.read_at, n.used_value AS value,
+                           n.used_gas AS gas, n.level AS creates
+                      FROM total n
+                     UNION ALL
+                    SELECT a.caller, a.chain_id, NULL, NULL, a.value, a.gas_limit, 1
+                      FROM admitted a
+                     WHERE (a.queue_seq IN (SELECT q.queue_seq FROM queued q)) IS TRUE) x
+             GROUP BY x.caller, x.chain_id
+            HAVING count(*) > 1) n
      WHERE u.caller = n.caller AND u.chain_id = n.chain_id
 )
 SELECT q.tx_id, q.request_id, q.queue_seq, q.created_at, q.updated_at, 0 AS exceeded

@@ -22,10 +22,18 @@ type Config struct {
 	MaxQueued     int           // in all; 0: no limit
 	Simulate      bool          // simulate drafts with a gas limit too, as by default
 	Brokers       []string      // of a Kafka sink, topic and name SinkTopic; empty: no sink
+	Policies      bool          // callers are FreeToken and LimitedToken
 }
 
 // SinkTopic is the topic, and the name, of the Kafka sink.
 const SinkTopic = "events"
+
+// The tokens of two callers that may use all submitters. The second has a policy that denies none
+// of the transactions of the benchmark.
+const (
+	FreeToken    = "free-caller-of-the-benchmark"
+	LimitedToken = "limited-caller-of-the-benchmark"
+)
 
 // Ready is the response of the node on its standard output once it serves: the addresses of its
 // API, and of its operators' and debug listener.
