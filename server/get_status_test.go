@@ -218,6 +218,41 @@ func TestListSubmitters_Conditions_SelectSubmitters(t *testing.T) {
 	}
 }
 
+// TestListBalances_TopUp_Shown: with its transaction, once it is created, and why there is no other
+// one.
+func TestListBalances_TopUp_Shown(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	alice, bob := h.register("alice"), h.register("bob")
+	n := h.serve(statusCallers, func(*Options) {})
+	info, err := h.store.Submitter(h.ctx, alice)
+	h.must(err)
+	funds, err := h.store.FundsOf(h.ctx, []txn.SubmitterID{alice})
+	h.must(err)
+	u, decided, err := h.store.DecideTopUp(h.ctx, store.TopUpNeed{Submitter: alice, Treasury: bob,
+		Funds: funds[alice], Amount: *uint256.NewInt(5), DayLimit: *uint256.NewInt(5)})
+	h.must(err)
+	_, err = h.store.RecordHeld(h.ctx, alice, "DAY_LIMIT")
+	h.must(err)
+	shown := func() *pb.Balance {
+		got, err := n.status.ListBalances(role{token: tokenOf("ops")}.in(h.ctx),
+			&pb.ListBalancesRequest{Submitters: []string{"alice"}})
+		h.must(err)
+		return got.GetBalances()[0]
+	}
+	got := shown()
+	if of := got.GetTopUp(); !decided || of.GetNo() != 1 || of.GetTreasury() != "bob" ||
+		of.GetAmount() != "5" || of.GetTxId() != "" || of.GetTime() == nil ||
+		got.GetTopUpHeld() != "DAY_LIMIT" {
+		t.Errorf("decided %v, shown %v", decided, got)
+	}
+	tx, created, err := h.store.CreateTopUp(h.ctx, info.Submitter, u)
+	h.must(err)
+	if of := shown().GetTopUp(); !created || of.GetTxId() != tx.ID.String() {
+		t.Errorf("created %v %s, shown %v", created, tx.ID, of)
+	}
+}
+
 func TestListBalances_OneReadPerChain(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -9,9 +9,11 @@ import (
 
 	"github.com/holiman/uint256"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -72,15 +74,33 @@ func (s *statusService) addCommitments(ctx context.Context, submitters []string,
 	if err != nil {
 		return status.About("submitters", err)
 	}
+	funds, err := s.store.FundsOf(ctx, ids)
+	if err != nil {
+		return status.About("submitters", err)
+	}
 	for i, text := range submitters {
 		of := all[ids[i]]
-		place := &pb.Balance{Submitter: text, Committed: of.Committed.Dec()}
+		place := &pb.Balance{Submitter: text, Committed: of.Committed.Dec(),
+			TopUp: wireTopUp(funds[ids[i]].TopUp), TopUpHeld: funds[ids[i]].Held}
 		if !of.PerDay.IsZero() {
 			place.SpentPerDay = of.PerDay.Dec()
 		}
 		response.Balances = append(response.Balances, place)
 	}
 	return nil
+}
+
+// wireTopUp returns the message of a top-up; nil for none.
+func wireTopUp(u store.TopUp) *pb.TopUp {
+	if u.No == 0 {
+		return nil
+	}
+	m := &pb.TopUp{No: uint64(u.No), Treasury: u.From, Amount: u.Amount.Dec(),
+		Time: timestamppb.New(u.CreatedAt)}
+	if u.Tx != (txn.TxID{}) {
+		m.TxId = u.Tx.String()
+	}
+	return m
 }
 
 // maxRunway is the longest runway that is reported.

@@ -69,6 +69,8 @@ type Store interface {
 	NonceStore
 
 	Costs(ctx context.Context, filter store.CostFilter) ([]store.Cost, error)
+	// FundsOf returns what is known of the balances and top-ups of submitters.
+	FundsOf(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Funds, error)
 	Commitments(ctx context.Context,
 		ids []txn.SubmitterID) (map[txn.SubmitterID]store.Commitment, error)
 }

@@ -40,6 +40,10 @@ func (s *Store) checkIntegrity(ctx context.Context) error {
 // schemaObjects lists the constraints, indexes and triggers of the newest schema that hold a law or
 // keep a statement fast, as "table.name". A test compares it with a fresh schema.
 var schemaObjects = []string{
+	"account_balance.account_balance_block_check",
+	"account_balance.account_balance_falls_check",
+	"account_balance.account_balance_pkey",
+	"account_balance.account_balance_submitter_id_fkey",
 	"archive_lease.archive_lease_only_row_check",
 	"archive_lease.archive_lease_only_row_fencing_token_key",
 	"archive_lease.archive_lease_pkey",
@@ -243,6 +247,14 @@ var schemaObjects = []string{
 	"submitter_settled.submitter_settled_pkey",
 	"submitter_settled.submitter_settled_settled_below_check",
 	"submitter_settled.submitter_settled_submitter_id_fkey",
+	"top_up.top_up_amount_check",
+	"top_up.top_up_no_check",
+	"top_up.top_up_other",
+	"top_up.top_up_pkey",
+	"top_up.top_up_request",
+	"top_up.top_up_request_id_check",
+	"top_up.top_up_submitter_id_fkey",
+	"top_up.top_up_treasury_id_fkey",
 	"tx_approval.tx_approval_expires",
 	"tx_approval.tx_approval_pkey",
 	"tx_attempt.attempt_is_kept",

@@ -128,6 +128,11 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		},
 		// A checkpoint is no part of the ledger's state.
 		"InsertCheckpoint": {"INSERT INTO audit_checkpoint"},
+		// Balances and top-ups: a top-up is an intent.
+		"DecideTopUp":  {"INSERT INTO top_up"},
+		"OpenBalances": {"INSERT INTO account_balance"},
+		"RecordLow":    {"UPDATE account_balance"},
+		"RecordHeld":   {"UPDATE account_balance"},
 		// Quotas guard the queue, and no law rests on them.
 		"OpenUsage": {"INSERT INTO caller_usage"},
 		"CancelQueued": {

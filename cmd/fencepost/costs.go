@@ -125,6 +125,7 @@ func (p *program) balancesCommand() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		Long: `Show the balances of these accounts, or of all. COMMITTED is the most that accepted
 transactions may still take. RUNWAY is how long the rest lasts at the spending of the last day.
+TOP_UP is the newest amount from a treasury, or why there is none although the account needs it.
 Amounts are in wei.`,
 		Example: "  fencepost balances\n  fencepost balances alice bob",
 	}
@@ -156,13 +157,22 @@ Amounts are in wei.`,
 				balance = b.GetReason()
 			}
 			rows[i] = []string{b.GetSubmitter(), balance, b.GetCommitted(),
-				shown(b.GetSpentPerDay()), runway}
+				shown(b.GetSpentPerDay()), runway, shown(topUpOf(b))}
 		}
 		return p.print(wire{all},
-			table([]string{"NAME", "BALANCE", "COMMITTED", "SPENT_PER_DAY", "RUNWAY"}, rows))
+			table([]string{"NAME", "BALANCE", "COMMITTED", "SPENT_PER_DAY", "RUNWAY", "TOP_UP"},
+				rows))
 	})
 	f.add(c)
 	return c
+}
+
+// topUpOf returns why an account gets no top-up, or the amount of the newest one.
+func topUpOf(b *pb.Balance) string {
+	if b.GetTopUpHeld() != "" {
+		return b.GetTopUpHeld()
+	}
+	return b.GetTopUp().GetAmount()
 }
 
 // balanceNames returns the given names, or the names of all submitters.

@@ -106,6 +106,11 @@ func relations() []relation {
 			relateLedgers,
 		},
 		{
+			"chains.*.balance.top_ups.*.to is above below, and max_per_day is at least the " +
+				"difference. No treasury tops itself up, directly or through others.",
+			relateTopUps,
+		},
+		{
 			"A signer has exactly one of the groups keystore, service, web3signer, clef, " +
 				"aws_kms, gcp_kms, azure_keyvault and pkcs11. All but keystore require " +
 				"signers.*.keys_file.",

@@ -19,11 +19,34 @@ func TestRelations(t *testing.T) {
 		"rpc: [http://a:1, http://b:1]", 1)
 	fourEndpoints := strings.Replace(example, "rpc: [http://127.0.0.1:8545]",
 		"rpc: [http://a:1, http://b:1, http://c:1, http://d:1]", 1)
+	topUps := func(rules string) string {
+		return strings.Replace(example, "    rpc: [http://127.0.0.1:8545]",
+			"    rpc: [http://127.0.0.1:8545]\n    balance: {top_ups: ["+rules+"]}", 1)
+	}
+	const gas = "{name: gas, from: bank, below: 5, to: 10, max_per_day: 5"
 	for name, c := range map[string]struct {
 		text string
 		set  []string
 		want string // parts of the problem, separated by "|"; empty: no problem
 	}{
+		"top-up": {topUps(gas + "}"), nil, ""},
+		"top-up to too little": {topUps(gas + "}"),
+			[]string{"chains.dev.balance.top_ups.gas.to=5"},
+			"--set: chains.dev.balance.top_ups.gas.to:|5|5"},
+		"top-up beyond its day": {topUps(gas + "}"),
+			[]string{"chains.dev.balance.top_ups.gas.max_per_day=4"},
+			"--set: chains.dev.balance.top_ups.gas.max_per_day:|4|5"},
+		"top-up of the treasury": {topUps(gas + ", submitters: [alice, bank]}"), nil,
+			"chains.dev.balance.top_ups.gas.from:|bank"},
+		"top-ups in a circle": {topUps(gas + ", submitters: [vault]}, {name: other, from: vault, " +
+			"below: 5, to: 10, max_per_day: 5, submitters: [bank]}"), nil, "from:|bank|vault"},
+		"top-ups in a row": {topUps(gas + ", submitters: [alice]}, {name: other, from: vault, " +
+			"below: 5, to: 10, max_per_day: 5, submitters: [bank]}"), nil, ""},
+		"treasury of another chain": {strings.Replace(topUps(gas+"}"), "signers:",
+			"  - {name: two, rpc: [http://two]}\nsigners:", 1) +
+			"  - {name: bank, signer: local, chain: two, address: \"0x" +
+			strings.Repeat("2", 40) + "\"}\n", nil,
+			"chains.dev.balance.top_ups.gas.from:|bank|two"},
 		"renewal at a third": {example,
 			[]string{"lease.duration=12s", "lease.renew_interval=4s"}, ""},
 		"renewal after a third": {example,

@@ -33,27 +33,27 @@ import (
 
 // Node is a node that is ready to run.
 type Node struct {
-	cfg         *config.Config
-	log         *slog.Logger
-	plain       *slog.Logger // without node_id, which the engine adds
-	metrics     *telemetry.Metrics
-	traces      *telemetry.Traces // nil: none
-	store       *store.Store
-	directory   *store.Store // of several ledgers; nil: none
-	book        *sign.Book
-	chains      []*boundChain
-	engine      *engine.Engine
-	server      *server.Server
-	sinks       *sink.Runner
-	reloader    *credentialReloader
-	policies    policies
-	issuers     []*auth.Issuer
-	awaiting    metric.Int64Gauge
-	lowBalances metric.Int64Gauge
-	reload      <-chan os.Signal // requests a reload of the credential files
-	listener    net.Listener
-	ops         net.Listener
-	extras      Extras
+	cfg       *config.Config
+	log       *slog.Logger
+	plain     *slog.Logger // without node_id, which the engine adds
+	metrics   *telemetry.Metrics
+	traces    *telemetry.Traces // nil: none
+	store     *store.Store
+	directory *store.Store // of several ledgers; nil: none
+	book      *sign.Book
+	chains    []*boundChain
+	engine    *engine.Engine
+	server    *server.Server
+	sinks     *sink.Runner
+	reloader  *credentialReloader
+	policies  policies
+	issuers   []*auth.Issuer
+	awaiting  metric.Int64Gauge
+	funds     balanceMetrics
+	reload    <-chan os.Signal // requests a reload of the credential files
+	listener  net.Listener
+	ops       net.Listener
+	extras    Extras
 	// settled is closed once the configured submitters are registered, or this is delayed.
 	settled chan struct{}
 	ready   func() // called once the API serves; nil: nothing

@@ -11,7 +11,7 @@ GRANT UPDATE (system_id, database_oid, timeline, timeline_before, timeline_xid)
     ON $schema.ledger TO $role;
 GRANT SELECT, INSERT
     ON $schema.audit_checkpoint, $schema.pool, $schema.chain, $schema.nonce_gap, $schema.tx_event,
-       $schema.tx_label
+       $schema.tx_label, $schema.top_up
     TO $role;
 GRANT SELECT, INSERT, UPDATE
     ON $schema.chain_pool_rules, $schema.submitter, $schema.submitter_lease,
@@ -19,7 +19,8 @@ GRANT SELECT, INSERT, UPDATE
        $schema.managed_tx, $schema.submitter_command, $schema.pool_member
     TO $role;
 GRANT SELECT, INSERT, UPDATE
-    ON $schema.sink_lease, $schema.sink_cursor, $schema.caller_usage
+    ON $schema.sink_lease, $schema.sink_cursor, $schema.caller_usage,
+       $schema.account_balance
     TO $role;
 GRANT SELECT, INSERT ON $schema.sink_command TO $role;
 GRANT SELECT, INSERT, UPDATE, DELETE

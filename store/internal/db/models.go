@@ -11,6 +11,15 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+type AccountBalance struct {
+	SubmitterID int32
+	Low         bool
+	Falls       int64
+	Block       int64
+	TopUpHeld   string
+	ChangedAt   time.Time
+}
+
 type ArchiveLease struct {
 	OnlyRow      bool
 	Holder       string
@@ -371,6 +380,15 @@ type SubmitterSettled struct {
 	ErasedBelow  int64
 	FencingToken int64
 	UpdatedAt    time.Time
+}
+
+type TopUp struct {
+	SubmitterID int32
+	No          int64
+	TreasuryID  int32
+	RequestID   string
+	Amount      string
+	CreatedAt   time.Time
 }
 
 type TxApproval struct {

@@ -33,6 +33,17 @@ func balancePages() []alert {
 				"Fund it: see [An account without money](operations.md#an-account-without-money).",
 			},
 		},
+		{
+			name: "TopUpHeld", page: true, lasts: "5m",
+			expr:    `max by (chain, reason) (fencepost_top_ups_held) > 0`,
+			summary: "an account needs a top-up and gets none",
+			means: "The treasury cannot pay or accepts nothing, or the account has reached its " +
+				"limit of a day. Nothing is sent meanwhile.",
+			steps: []string{
+				"Run `fencepost balances` to find the account and the reason.",
+				"Follow [the table of reasons](balances.md#when-an-account-gets-no-top-up).",
+			},
+		},
 	}
 }
 

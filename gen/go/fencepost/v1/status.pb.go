@@ -936,7 +936,13 @@ type Balance struct {
 	// wei, decimal; empty if there is none.
 	SpentPerDay string `protobuf:"bytes,21,opt,name=spent_per_day,json=spentPerDay,proto3" json:"spent_per_day,omitempty"`
 	// How long the balance beyond committed lasts at this rate; unset if unknown.
-	Runway        *durationpb.Duration `protobuf:"bytes,22,opt,name=runway,proto3" json:"runway,omitempty"`
+	Runway *durationpb.Duration `protobuf:"bytes,22,opt,name=runway,proto3" json:"runway,omitempty"`
+	// The newest top-up of the account; unset if there is none.
+	TopUp *TopUp `protobuf:"bytes,30,opt,name=top_up,json=topUp,proto3" json:"top_up,omitempty"`
+	// Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
+	// TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
+	// TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+	TopUpHeld     string `protobuf:"bytes,31,opt,name=top_up_held,json=topUpHeld,proto3" json:"top_up_held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1013,6 +1019,102 @@ func (x *Balance) GetRunway() *durationpb.Duration {
 	return nil
 }
 
+func (x *Balance) GetTopUp() *TopUp {
+	if x != nil {
+		return x.TopUp
+	}
+	return nil
+}
+
+func (x *Balance) GetTopUpHeld() string {
+	if x != nil {
+		return x.TopUpHeld
+	}
+	return ""
+}
+
+// TopUp is a transaction of a treasury account that sends funds to another account.
+type TopUp struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1, 2, 3, ... per account.
+	No uint64 `protobuf:"varint,1,opt,name=no,proto3" json:"no,omitempty"`
+	// Name of the submitter that pays.
+	Treasury string `protobuf:"bytes,2,opt,name=treasury,proto3" json:"treasury,omitempty"`
+	// Of the treasury; empty until the transaction is created.
+	TxId string `protobuf:"bytes,3,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	// In wei, decimal.
+	Amount string `protobuf:"bytes,4,opt,name=amount,proto3" json:"amount,omitempty"`
+	// Of the decision.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopUp) Reset() {
+	*x = TopUp{}
+	mi := &file_fencepost_v1_status_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopUp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopUp) ProtoMessage() {}
+
+func (x *TopUp) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_status_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopUp.ProtoReflect.Descriptor instead.
+func (*TopUp) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *TopUp) GetNo() uint64 {
+	if x != nil {
+		return x.No
+	}
+	return 0
+}
+
+func (x *TopUp) GetTreasury() string {
+	if x != nil {
+		return x.Treasury
+	}
+	return ""
+}
+
+func (x *TopUp) GetTxId() string {
+	if x != nil {
+		return x.TxId
+	}
+	return ""
+}
+
+func (x *TopUp) GetAmount() string {
+	if x != nil {
+		return x.Amount
+	}
+	return ""
+}
+
+func (x *TopUp) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 type ListCostsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	By    CostGroup              `protobuf:"varint,1,opt,name=by,proto3,enum=fencepost.v1.CostGroup" json:"by,omitempty"`
@@ -1028,7 +1130,7 @@ type ListCostsRequest struct {
 
 func (x *ListCostsRequest) Reset() {
 	*x = ListCostsRequest{}
-	mi := &file_fencepost_v1_status_proto_msgTypes[14]
+	mi := &file_fencepost_v1_status_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1040,7 +1142,7 @@ func (x *ListCostsRequest) String() string {
 func (*ListCostsRequest) ProtoMessage() {}
 
 func (x *ListCostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_status_proto_msgTypes[14]
+	mi := &file_fencepost_v1_status_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1053,7 +1155,7 @@ func (x *ListCostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCostsRequest.ProtoReflect.Descriptor instead.
 func (*ListCostsRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{14}
+	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListCostsRequest) GetBy() CostGroup {
@@ -1096,7 +1198,7 @@ type ListCostsResponse struct {
 
 func (x *ListCostsResponse) Reset() {
 	*x = ListCostsResponse{}
-	mi := &file_fencepost_v1_status_proto_msgTypes[15]
+	mi := &file_fencepost_v1_status_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1210,7 @@ func (x *ListCostsResponse) String() string {
 func (*ListCostsResponse) ProtoMessage() {}
 
 func (x *ListCostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_status_proto_msgTypes[15]
+	mi := &file_fencepost_v1_status_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1223,7 @@ func (x *ListCostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCostsResponse.ProtoReflect.Descriptor instead.
 func (*ListCostsResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{15}
+	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListCostsResponse) GetCosts() []*Cost {
@@ -1162,7 +1264,7 @@ type Cost struct {
 
 func (x *Cost) Reset() {
 	*x = Cost{}
-	mi := &file_fencepost_v1_status_proto_msgTypes[16]
+	mi := &file_fencepost_v1_status_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1174,7 +1276,7 @@ func (x *Cost) String() string {
 func (*Cost) ProtoMessage() {}
 
 func (x *Cost) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_status_proto_msgTypes[16]
+	mi := &file_fencepost_v1_status_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1187,7 +1289,7 @@ func (x *Cost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cost.ProtoReflect.Descriptor instead.
 func (*Cost) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{16}
+	return file_fencepost_v1_status_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Cost) GetChainId() uint64 {
@@ -1313,14 +1415,22 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"submitters\x18\x01 \x03(\tB\x13\xbaH\x10\x92\x01\r\b\x01\x10d\"\ar\x05\x10\x01\x18\x80\x01R\n" +
 	"submitters\"I\n" +
 	"\x14ListBalancesResponse\x121\n" +
-	"\bbalances\x18\x01 \x03(\v2\x15.fencepost.v1.BalanceR\bbalances\"\xce\x01\n" +
+	"\bbalances\x18\x01 \x03(\v2\x15.fencepost.v1.BalanceR\bbalances\"\x9a\x02\n" +
 	"\aBalance\x12\x1c\n" +
 	"\tsubmitter\x18\x01 \x01(\tR\tsubmitter\x12\x18\n" +
 	"\abalance\x18\x02 \x01(\tR\abalance\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x1c\n" +
 	"\tcommitted\x18\x14 \x01(\tR\tcommitted\x12\"\n" +
 	"\rspent_per_day\x18\x15 \x01(\tR\vspentPerDay\x121\n" +
-	"\x06runway\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\x06runway\"\xd9\x01\n" +
+	"\x06runway\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\x06runway\x12*\n" +
+	"\x06top_up\x18\x1e \x01(\v2\x13.fencepost.v1.TopUpR\x05topUp\x12\x1e\n" +
+	"\vtop_up_held\x18\x1f \x01(\tR\ttopUpHeld\"\x94\x01\n" +
+	"\x05TopUp\x12\x12\n" +
+	"\x02no\x18\x01 \x01(\x04B\x020\x01R\x02no\x12\x1a\n" +
+	"\btreasury\x18\x02 \x01(\tR\btreasury\x12\x13\n" +
+	"\x05tx_id\x18\x03 \x01(\tR\x04txId\x12\x16\n" +
+	"\x06amount\x18\x04 \x01(\tR\x06amount\x12.\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xd9\x01\n" +
 	"\x10ListCostsRequest\x123\n" +
 	"\x02by\x18\x01 \x01(\x0e2\x17.fencepost.v1.CostGroupB\n" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x02by\x12$\n" +
@@ -1367,7 +1477,7 @@ func file_fencepost_v1_status_proto_rawDescGZIP() []byte {
 }
 
 var file_fencepost_v1_status_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fencepost_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_fencepost_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_fencepost_v1_status_proto_goTypes = []any{
 	(CostGroup)(0),                // 0: fencepost.v1.CostGroup
 	(*GetStatusRequest)(nil),      // 1: fencepost.v1.GetStatusRequest
@@ -1384,44 +1494,47 @@ var file_fencepost_v1_status_proto_goTypes = []any{
 	(*ListBalancesRequest)(nil),   // 12: fencepost.v1.ListBalancesRequest
 	(*ListBalancesResponse)(nil),  // 13: fencepost.v1.ListBalancesResponse
 	(*Balance)(nil),               // 14: fencepost.v1.Balance
-	(*ListCostsRequest)(nil),      // 15: fencepost.v1.ListCostsRequest
-	(*ListCostsResponse)(nil),     // 16: fencepost.v1.ListCostsResponse
-	(*Cost)(nil),                  // 17: fencepost.v1.Cost
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
+	(*TopUp)(nil),                 // 15: fencepost.v1.TopUp
+	(*ListCostsRequest)(nil),      // 16: fencepost.v1.ListCostsRequest
+	(*ListCostsResponse)(nil),     // 17: fencepost.v1.ListCostsResponse
+	(*Cost)(nil),                  // 18: fencepost.v1.Cost
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
 }
 var file_fencepost_v1_status_proto_depIdxs = []int32{
 	3,  // 0: fencepost.v1.GetStatusResponse.caller:type_name -> fencepost.v1.CallerRights
 	4,  // 1: fencepost.v1.GetStatusResponse.totals:type_name -> fencepost.v1.LedgerTotals
-	18, // 2: fencepost.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
-	18, // 3: fencepost.v1.LedgerTotals.oldest_queue_time:type_name -> google.protobuf.Timestamp
+	19, // 2: fencepost.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	19, // 3: fencepost.v1.LedgerTotals.oldest_queue_time:type_name -> google.protobuf.Timestamp
 	7,  // 4: fencepost.v1.ListNodesResponse.nodes:type_name -> fencepost.v1.Node
-	18, // 5: fencepost.v1.Node.start_time:type_name -> google.protobuf.Timestamp
-	18, // 6: fencepost.v1.Node.expire_time:type_name -> google.protobuf.Timestamp
+	19, // 5: fencepost.v1.Node.start_time:type_name -> google.protobuf.Timestamp
+	19, // 6: fencepost.v1.Node.expire_time:type_name -> google.protobuf.Timestamp
 	10, // 7: fencepost.v1.ListChainsResponse.chains:type_name -> fencepost.v1.Chain
 	11, // 8: fencepost.v1.Chain.endpoints:type_name -> fencepost.v1.ChainEndpoint
-	19, // 9: fencepost.v1.ChainEndpoint.retry_delay:type_name -> google.protobuf.Duration
+	20, // 9: fencepost.v1.ChainEndpoint.retry_delay:type_name -> google.protobuf.Duration
 	14, // 10: fencepost.v1.ListBalancesResponse.balances:type_name -> fencepost.v1.Balance
-	19, // 11: fencepost.v1.Balance.runway:type_name -> google.protobuf.Duration
-	0,  // 12: fencepost.v1.ListCostsRequest.by:type_name -> fencepost.v1.CostGroup
-	18, // 13: fencepost.v1.ListCostsRequest.from:type_name -> google.protobuf.Timestamp
-	18, // 14: fencepost.v1.ListCostsRequest.before:type_name -> google.protobuf.Timestamp
-	17, // 15: fencepost.v1.ListCostsResponse.costs:type_name -> fencepost.v1.Cost
-	1,  // 16: fencepost.v1.StatusService.GetStatus:input_type -> fencepost.v1.GetStatusRequest
-	5,  // 17: fencepost.v1.StatusService.ListNodes:input_type -> fencepost.v1.ListNodesRequest
-	8,  // 18: fencepost.v1.StatusService.ListChains:input_type -> fencepost.v1.ListChainsRequest
-	12, // 19: fencepost.v1.StatusService.ListBalances:input_type -> fencepost.v1.ListBalancesRequest
-	15, // 20: fencepost.v1.StatusService.ListCosts:input_type -> fencepost.v1.ListCostsRequest
-	2,  // 21: fencepost.v1.StatusService.GetStatus:output_type -> fencepost.v1.GetStatusResponse
-	6,  // 22: fencepost.v1.StatusService.ListNodes:output_type -> fencepost.v1.ListNodesResponse
-	9,  // 23: fencepost.v1.StatusService.ListChains:output_type -> fencepost.v1.ListChainsResponse
-	13, // 24: fencepost.v1.StatusService.ListBalances:output_type -> fencepost.v1.ListBalancesResponse
-	16, // 25: fencepost.v1.StatusService.ListCosts:output_type -> fencepost.v1.ListCostsResponse
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	20, // 11: fencepost.v1.Balance.runway:type_name -> google.protobuf.Duration
+	15, // 12: fencepost.v1.Balance.top_up:type_name -> fencepost.v1.TopUp
+	19, // 13: fencepost.v1.TopUp.time:type_name -> google.protobuf.Timestamp
+	0,  // 14: fencepost.v1.ListCostsRequest.by:type_name -> fencepost.v1.CostGroup
+	19, // 15: fencepost.v1.ListCostsRequest.from:type_name -> google.protobuf.Timestamp
+	19, // 16: fencepost.v1.ListCostsRequest.before:type_name -> google.protobuf.Timestamp
+	18, // 17: fencepost.v1.ListCostsResponse.costs:type_name -> fencepost.v1.Cost
+	1,  // 18: fencepost.v1.StatusService.GetStatus:input_type -> fencepost.v1.GetStatusRequest
+	5,  // 19: fencepost.v1.StatusService.ListNodes:input_type -> fencepost.v1.ListNodesRequest
+	8,  // 20: fencepost.v1.StatusService.ListChains:input_type -> fencepost.v1.ListChainsRequest
+	12, // 21: fencepost.v1.StatusService.ListBalances:input_type -> fencepost.v1.ListBalancesRequest
+	16, // 22: fencepost.v1.StatusService.ListCosts:input_type -> fencepost.v1.ListCostsRequest
+	2,  // 23: fencepost.v1.StatusService.GetStatus:output_type -> fencepost.v1.GetStatusResponse
+	6,  // 24: fencepost.v1.StatusService.ListNodes:output_type -> fencepost.v1.ListNodesResponse
+	9,  // 25: fencepost.v1.StatusService.ListChains:output_type -> fencepost.v1.ListChainsResponse
+	13, // 26: fencepost.v1.StatusService.ListBalances:output_type -> fencepost.v1.ListBalancesResponse
+	17, // 27: fencepost.v1.StatusService.ListCosts:output_type -> fencepost.v1.ListCostsResponse
+	23, // [23:28] is the sub-list for method output_type
+	18, // [18:23] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_status_proto_init() }
@@ -1435,7 +1548,7 @@ func file_fencepost_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_status_proto_rawDesc), len(file_fencepost_v1_status_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fencepost/v1/status.proto.
  */
 export const file_fencepost_v1_status: GenFile = /*@__PURE__*/
-  fileDesc("ChlmZW5jZXBvc3QvdjEvc3RhdHVzLnByb3RvEgxmZW5jZXBvc3QudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCK3AQoRR2V0U3RhdHVzUmVzcG9uc2USKgoGY2FsbGVyGAEgASgLMhouZmVuY2Vwb3N0LnYxLkNhbGxlclJpZ2h0cxIPCgdub2RlX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSKgoGdG90YWxzGAQgASgLMhouZmVuY2Vwb3N0LnYxLkxlZGdlclRvdGFscxIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJGCgxDYWxsZXJSaWdodHMSDAoEbmFtZRgBIAEoCRIQCghvcGVyYXRvchgCIAEoCBIWCg5hbGxfc3VibWl0dGVycxgDIAEoCCKpAgoMTGVkZ2VyVG90YWxzEhYKCnN1Ym1pdHRlcnMYASABKANCAjABEhEKBW93bmVkGAIgASgDQgIwARIVCglwcm90ZWN0ZWQYAyABKANCAjABEhIKBnBhdXNlZBgEIAEoA0ICMAESFAoIdW5mdW5kZWQYBSABKANCAjABEhIKBnF1ZXVlZBgGIAEoA0ICMAESFQoJaW5fZmxpZ2h0GAcgASgDQgIwARIRCgVzdHVjaxgIIAEoA0ICMAESNQoRb2xkZXN0X3F1ZXVlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKEnF1ZXVlZF9pc19hdF9sZWFzdBgKIAEoCBIcChB1bmRlY2lkZWRfbm9uY2VzGAsgASgDQgIwASISChBMaXN0Tm9kZXNSZXF1ZXN0IjYKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuZmVuY2Vwb3N0LnYxLk5vZGUitgEKBE5vZGUSDwoHbm9kZV9pZBgBIAEoCRIVCgljaGFpbl9pZHMYAiADKARCAjABEhEKCWFjY2VwdGluZxgDIAEoCBIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoGbGVhc2VzGAYgASgDQgIwASITChFMaXN0Q2hhaW5zUmVxdWVzdCJKChJMaXN0Q2hhaW5zUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIjCgZjaGFpbnMYAiADKAsyEy5mZW5jZXBvc3QudjEuQ2hhaW4iWwoFQ2hhaW4SDAoEbmFtZRgBIAEoCRIUCghjaGFpbl9pZBgCIAEoBEICMAESLgoJZW5kcG9pbnRzGAMgAygLMhsuZmVuY2Vwb3N0LnYxLkNoYWluRW5kcG9pbnQiwgEKDUNoYWluRW5kcG9pbnQSDAoEbmFtZRgBIAEoCRIPCgdoZWFsdGh5GAIgASgIEhUKDW91dGNvbWVfY2xhc3MYAyABKAkSDgoGcmVhc29uGAQgASgJEi4KC3JldHJ5X2RlbGF5GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKBGhlYWQYBiABKARCAjABEhMKC2JhdGNoX2xpbWl0GAcgASgFEhQKDGJhdGNoX3JlYXNvbhgIIAEoCSIpChNMaXN0QmFsYW5jZXNSZXF1ZXN0EhIKCnN1Ym1pdHRlcnMYASADKAkiPwoUTGlzdEJhbGFuY2VzUmVzcG9uc2USJwoIYmFsYW5jZXMYASADKAsyFS5mZW5jZXBvc3QudjEuQmFsYW5jZSKSAQoHQmFsYW5jZRIRCglzdWJtaXR0ZXIYASABKAkSDwoHYmFsYW5jZRgCIAEoCRIOCgZyZWFzb24YAyABKAkSEQoJY29tbWl0dGVkGBQgASgJEhUKDXNwZW50X3Blcl9kYXkYFSABKAkSKQoGcnVud2F5GBYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIqABChBMaXN0Q29zdHNSZXF1ZXN0EiMKAmJ5GAEgASgOMhcuZmVuY2Vwb3N0LnYxLkNvc3RHcm91cBIRCglsYWJlbF9rZXkYAiABKAkSKAoEZnJvbRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoGYmVmb3JlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJEChFMaXN0Q29zdHNSZXNwb25zZRIhCgVjb3N0cxgBIAMoCzISLmZlbmNlcG9zdC52MS5Db3N0EgwKBG1vcmUYAiABKAginAEKBENvc3QSFAoIY2hhaW5faWQYASABKARCAjABEgsKA2tleRgCIAEoCRIYCgx0cmFuc2FjdGlvbnMYAyABKANCAjABEhQKCHJldmVydGVkGAQgASgDQgIwARIQCghnYXNfdXNlZBgFIAEoCRIQCghnYXNfcGFpZBgGIAEoCRIOCgZsMV9mZWUYByABKAkSDQoFdG90YWwYCCABKAkqgAEKCUNvc3RHcm91cBIaChZDT1NUX0dST1VQX1VOU1BFQ0lGSUVEEAASFgoSQ09TVF9HUk9VUF9BQ0NPVU5UEAESFQoRQ09TVF9HUk9VUF9DQUxMRVIQAhIUChBDT1NUX0dST1VQX0xBQkVMEAMSEgoOQ09TVF9HUk9VUF9EQVkQBDKhAwoNU3RhdHVzU2VydmljZRJMCglHZXRTdGF0dXMSHi5mZW5jZXBvc3QudjEuR2V0U3RhdHVzUmVxdWVzdBofLmZlbmNlcG9zdC52MS5HZXRTdGF0dXNSZXNwb25zZRJMCglMaXN0Tm9kZXMSHi5mZW5jZXBvc3QudjEuTGlzdE5vZGVzUmVxdWVzdBofLmZlbmNlcG9zdC52MS5MaXN0Tm9kZXNSZXNwb25zZRJPCgpMaXN0Q2hhaW5zEh8uZmVuY2Vwb3N0LnYxLkxpc3RDaGFpbnNSZXF1ZXN0GiAuZmVuY2Vwb3N0LnYxLkxpc3RDaGFpbnNSZXNwb25zZRJVCgxMaXN0QmFsYW5jZXMSIS5mZW5jZXBvc3QudjEuTGlzdEJhbGFuY2VzUmVxdWVzdBoiLmZlbmNlcG9zdC52MS5MaXN0QmFsYW5jZXNSZXNwb25zZRJMCglMaXN0Q29zdHMSHi5mZW5jZXBvc3QudjEuTGlzdENvc3RzUmVxdWVzdBofLmZlbmNlcG9zdC52MS5MaXN0Q29zdHNSZXNwb25zZUJmChBkZXYuZmVuY2Vwb3N0LnYxQhBTdGF0dXNPdXRlckNsYXNzUAFaPmdpdGh1Yi5jb20vZmVuY2Vwb3N0L2ZlbmNlcG9zdC9nZW4vZ28vZmVuY2Vwb3N0L3YxO2ZlbmNlcG9zdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChlmZW5jZXBvc3QvdjEvc3RhdHVzLnByb3RvEgxmZW5jZXBvc3QudjEiEgoQR2V0U3RhdHVzUmVxdWVzdCK3AQoRR2V0U3RhdHVzUmVzcG9uc2USKgoGY2FsbGVyGAEgASgLMhouZmVuY2Vwb3N0LnYxLkNhbGxlclJpZ2h0cxIPCgdub2RlX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSKgoGdG90YWxzGAQgASgLMhouZmVuY2Vwb3N0LnYxLkxlZGdlclRvdGFscxIoCgR0aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJGCgxDYWxsZXJSaWdodHMSDAoEbmFtZRgBIAEoCRIQCghvcGVyYXRvchgCIAEoCBIWCg5hbGxfc3VibWl0dGVycxgDIAEoCCKpAgoMTGVkZ2VyVG90YWxzEhYKCnN1Ym1pdHRlcnMYASABKANCAjABEhEKBW93bmVkGAIgASgDQgIwARIVCglwcm90ZWN0ZWQYAyABKANCAjABEhIKBnBhdXNlZBgEIAEoA0ICMAESFAoIdW5mdW5kZWQYBSABKANCAjABEhIKBnF1ZXVlZBgGIAEoA0ICMAESFQoJaW5fZmxpZ2h0GAcgASgDQgIwARIRCgVzdHVjaxgIIAEoA0ICMAESNQoRb2xkZXN0X3F1ZXVlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKEnF1ZXVlZF9pc19hdF9sZWFzdBgKIAEoCBIcChB1bmRlY2lkZWRfbm9uY2VzGAsgASgDQgIwASISChBMaXN0Tm9kZXNSZXF1ZXN0IjYKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIuZmVuY2Vwb3N0LnYxLk5vZGUitgEKBE5vZGUSDwoHbm9kZV9pZBgBIAEoCRIVCgljaGFpbl9pZHMYAiADKARCAjABEhEKCWFjY2VwdGluZxgDIAEoCBIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoGbGVhc2VzGAYgASgDQgIwASITChFMaXN0Q2hhaW5zUmVxdWVzdCJKChJMaXN0Q2hhaW5zUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIjCgZjaGFpbnMYAiADKAsyEy5mZW5jZXBvc3QudjEuQ2hhaW4iWwoFQ2hhaW4SDAoEbmFtZRgBIAEoCRIUCghjaGFpbl9pZBgCIAEoBEICMAESLgoJZW5kcG9pbnRzGAMgAygLMhsuZmVuY2Vwb3N0LnYxLkNoYWluRW5kcG9pbnQiwgEKDUNoYWluRW5kcG9pbnQSDAoEbmFtZRgBIAEoCRIPCgdoZWFsdGh5GAIgASgIEhUKDW91dGNvbWVfY2xhc3MYAyABKAkSDgoGcmVhc29uGAQgASgJEi4KC3JldHJ5X2RlbGF5GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKBGhlYWQYBiABKARCAjABEhMKC2JhdGNoX2xpbWl0GAcgASgFEhQKDGJhdGNoX3JlYXNvbhgIIAEoCSIpChNMaXN0QmFsYW5jZXNSZXF1ZXN0EhIKCnN1Ym1pdHRlcnMYASADKAkiPwoUTGlzdEJhbGFuY2VzUmVzcG9uc2USJwoIYmFsYW5jZXMYASADKAsyFS5mZW5jZXBvc3QudjEuQmFsYW5jZSLMAQoHQmFsYW5jZRIRCglzdWJtaXR0ZXIYASABKAkSDwoHYmFsYW5jZRgCIAEoCRIOCgZyZWFzb24YAyABKAkSEQoJY29tbWl0dGVkGBQgASgJEhUKDXNwZW50X3Blcl9kYXkYFSABKAkSKQoGcnVud2F5GBYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiMKBnRvcF91cBgeIAEoCzITLmZlbmNlcG9zdC52MS5Ub3BVcBITCgt0b3BfdXBfaGVsZBgfIAEoCSJyCgVUb3BVcBIOCgJubxgBIAEoBEICMAESEAoIdHJlYXN1cnkYAiABKAkSDQoFdHhfaWQYAyABKAkSDgoGYW1vdW50GAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqABChBMaXN0Q29zdHNSZXF1ZXN0EiMKAmJ5GAEgASgOMhcuZmVuY2Vwb3N0LnYxLkNvc3RHcm91cBIRCglsYWJlbF9rZXkYAiABKAkSKAoEZnJvbRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoGYmVmb3JlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJEChFMaXN0Q29zdHNSZXNwb25zZRIhCgVjb3N0cxgBIAMoCzISLmZlbmNlcG9zdC52MS5Db3N0EgwKBG1vcmUYAiABKAginAEKBENvc3QSFAoIY2hhaW5faWQYASABKARCAjABEgsKA2tleRgCIAEoCRIYCgx0cmFuc2FjdGlvbnMYAyABKANCAjABEhQKCHJldmVydGVkGAQgASgDQgIwARIQCghnYXNfdXNlZBgFIAEoCRIQCghnYXNfcGFpZBgGIAEoCRIOCgZsMV9mZWUYByABKAkSDQoFdG90YWwYCCABKAkqgAEKCUNvc3RHcm91cBIaChZDT1NUX0dST1VQX1VOU1BFQ0lGSUVEEAASFgoSQ09TVF9HUk9VUF9BQ0NPVU5UEAESFQoRQ09TVF9HUk9VUF9DQUxMRVIQAhIUChBDT1NUX0dST1VQX0xBQkVMEAMSEgoOQ09TVF9HUk9VUF9EQVkQBDKhAwoNU3RhdHVzU2VydmljZRJMCglHZXRTdGF0dXMSHi5mZW5jZXBvc3QudjEuR2V0U3RhdHVzUmVxdWVzdBofLmZlbmNlcG9zdC52MS5HZXRTdGF0dXNSZXNwb25zZRJMCglMaXN0Tm9kZXMSHi5mZW5jZXBvc3QudjEuTGlzdE5vZGVzUmVxdWVzdBofLmZlbmNlcG9zdC52MS5MaXN0Tm9kZXNSZXNwb25zZRJPCgpMaXN0Q2hhaW5zEh8uZmVuY2Vwb3N0LnYxLkxpc3RDaGFpbnNSZXF1ZXN0GiAuZmVuY2Vwb3N0LnYxLkxpc3RDaGFpbnNSZXNwb25zZRJVCgxMaXN0QmFsYW5jZXMSIS5mZW5jZXBvc3QudjEuTGlzdEJhbGFuY2VzUmVxdWVzdBoiLmZlbmNlcG9zdC52MS5MaXN0QmFsYW5jZXNSZXNwb25zZRJMCglMaXN0Q29zdHMSHi5mZW5jZXBvc3QudjEuTGlzdENvc3RzUmVxdWVzdBofLmZlbmNlcG9zdC52MS5MaXN0Q29zdHNSZXNwb25zZUJmChBkZXYuZmVuY2Vwb3N0LnYxQhBTdGF0dXNPdXRlckNsYXNzUAFaPmdpdGh1Yi5jb20vZmVuY2Vwb3N0L2ZlbmNlcG9zdC9nZW4vZ28vZmVuY2Vwb3N0L3YxO2ZlbmNlcG9zdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message fencepost.v1.GetStatusRequest
@@ -502,6 +502,22 @@ export type Balance = Message<"fencepost.v1.Balance"> & {
    * @generated from field: google.protobuf.Duration runway = 22;
    */
   runway?: Duration | undefined;
+
+  /**
+   * The newest top-up of the account; unset if there is none.
+   *
+   * @generated from field: fencepost.v1.TopUp top_up = 30;
+   */
+  topUp?: TopUp | undefined;
+
+  /**
+   * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
+   * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
+   * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+   *
+   * @generated from field: string top_up_held = 31;
+   */
+  topUpHeld: string;
 };
 
 /**
@@ -510,6 +526,55 @@ export type Balance = Message<"fencepost.v1.Balance"> & {
  */
 export const BalanceSchema: GenMessage<Balance> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_status, 13);
+
+/**
+ * TopUp is a transaction of a treasury account that sends funds to another account.
+ *
+ * @generated from message fencepost.v1.TopUp
+ */
+export type TopUp = Message<"fencepost.v1.TopUp"> & {
+  /**
+   * 1, 2, 3, ... per account.
+   *
+   * @generated from field: uint64 no = 1 [jstype = JS_STRING];
+   */
+  no: string;
+
+  /**
+   * Name of the submitter that pays.
+   *
+   * @generated from field: string treasury = 2;
+   */
+  treasury: string;
+
+  /**
+   * Of the treasury; empty until the transaction is created.
+   *
+   * @generated from field: string tx_id = 3;
+   */
+  txId: string;
+
+  /**
+   * In wei, decimal.
+   *
+   * @generated from field: string amount = 4;
+   */
+  amount: string;
+
+  /**
+   * Of the decision.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 5;
+   */
+  time?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.TopUp.
+ * Use `create(TopUpSchema)` to create a new message.
+ */
+export const TopUpSchema: GenMessage<TopUp> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_status, 14);
 
 /**
  * @generated from message fencepost.v1.ListCostsRequest
@@ -547,7 +612,7 @@ export type ListCostsRequest = Message<"fencepost.v1.ListCostsRequest"> & {
  * Use `create(ListCostsRequestSchema)` to create a new message.
  */
 export const ListCostsRequestSchema: GenMessage<ListCostsRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_status, 14);
+  messageDesc(file_fencepost_v1_status, 15);
 
 /**
  * @generated from message fencepost.v1.ListCostsResponse
@@ -573,7 +638,7 @@ export type ListCostsResponse = Message<"fencepost.v1.ListCostsResponse"> & {
  * Use `create(ListCostsResponseSchema)` to create a new message.
  */
 export const ListCostsResponseSchema: GenMessage<ListCostsResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_status, 15);
+  messageDesc(file_fencepost_v1_status, 16);
 
 /**
  * Cost is the cost of the transactions of one group on one chain.
@@ -641,7 +706,7 @@ export type Cost = Message<"fencepost.v1.Cost"> & {
  * Use `create(CostSchema)` to create a new message.
  */
 export const CostSchema: GenMessage<Cost> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_status, 16);
+  messageDesc(file_fencepost_v1_status, 17);
 
 /**
  * CostGroup is the key by which costs are added up.

@@ -37,6 +37,7 @@ private static final long serialVersionUID = 0L;
     reason_ = "";
     committed_ = "";
     spentPerDay_ = "";
+    topUpHeld_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -339,6 +340,95 @@ private static final long serialVersionUID = 0L;
     return runway_ == null ? com.google.protobuf.Duration.getDefaultInstance() : runway_;
   }
 
+  public static final int TOP_UP_FIELD_NUMBER = 30;
+  private dev.fencepost.v1.TopUp topUp_;
+  /**
+   * <pre>
+   * The newest top-up of the account; unset if there is none.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+   * @return Whether the topUp field is set.
+   */
+  @java.lang.Override
+  public boolean hasTopUp() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <pre>
+   * The newest top-up of the account; unset if there is none.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+   * @return The topUp.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.TopUp getTopUp() {
+    return topUp_ == null ? dev.fencepost.v1.TopUp.getDefaultInstance() : topUp_;
+  }
+  /**
+   * <pre>
+   * The newest top-up of the account; unset if there is none.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.TopUpOrBuilder getTopUpOrBuilder() {
+    return topUp_ == null ? dev.fencepost.v1.TopUp.getDefaultInstance() : topUp_;
+  }
+
+  public static final int TOP_UP_HELD_FIELD_NUMBER = 31;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object topUpHeld_ = "";
+  /**
+   * <pre>
+   * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
+   * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
+   * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+   * </pre>
+   *
+   * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
+   * @return The topUpHeld.
+   */
+  @java.lang.Override
+  public java.lang.String getTopUpHeld() {
+    java.lang.Object ref = topUpHeld_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      topUpHeld_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
+   * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
+   * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+   * </pre>
+   *
+   * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
+   * @return The bytes for topUpHeld.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getTopUpHeldBytes() {
+    java.lang.Object ref = topUpHeld_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      topUpHeld_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -371,6 +461,12 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(22, getRunway());
     }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeMessage(30, getTopUp());
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(topUpHeld_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 31, topUpHeld_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -393,6 +489,13 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(22, getRunway());
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(30, getTopUp());
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(topUpHeld_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(31, topUpHeld_);
     }
     return size;
   }
@@ -433,6 +536,13 @@ private static final long serialVersionUID = 0L;
       if (!getRunway()
           .equals(other.getRunway())) return false;
     }
+    if (hasTopUp() != other.hasTopUp()) return false;
+    if (hasTopUp()) {
+      if (!getTopUp()
+          .equals(other.getTopUp())) return false;
+    }
+    if (!getTopUpHeld()
+        .equals(other.getTopUpHeld())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -458,6 +568,12 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + RUNWAY_FIELD_NUMBER;
       hash = (53 * hash) + getRunway().hashCode();
     }
+    if (hasTopUp()) {
+      hash = (37 * hash) + TOP_UP_FIELD_NUMBER;
+      hash = (53 * hash) + getTopUp().hashCode();
+    }
+    hash = (37 * hash) + TOP_UP_HELD_FIELD_NUMBER;
+    hash = (53 * hash) + getTopUpHeld().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -593,6 +709,7 @@ private static final long serialVersionUID = 0L;
       if (com.google.protobuf.GeneratedMessage
               .alwaysUseFieldBuilders) {
         internalGetRunwayFieldBuilder();
+        internalGetTopUpFieldBuilder();
       }
     }
     @java.lang.Override
@@ -609,6 +726,12 @@ private static final long serialVersionUID = 0L;
         runwayBuilder_.dispose();
         runwayBuilder_ = null;
       }
+      topUp_ = null;
+      if (topUpBuilder_ != null) {
+        topUpBuilder_.dispose();
+        topUpBuilder_ = null;
+      }
+      topUpHeld_ = "";
       return this;
     }
 
@@ -664,6 +787,15 @@ private static final long serialVersionUID = 0L;
             : runwayBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.topUp_ = topUpBuilder_ == null
+            ? topUp_
+            : topUpBuilder_.build();
+        to_bitField0_ |= 0x00000002;
+      }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.topUpHeld_ = topUpHeld_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -706,6 +838,14 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasRunway()) {
         mergeRunway(other.getRunway());
+      }
+      if (other.hasTopUp()) {
+        mergeTopUp(other.getTopUp());
+      }
+      if (!other.getTopUpHeld().isEmpty()) {
+        topUpHeld_ = other.topUpHeld_;
+        bitField0_ |= 0x00000080;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -763,6 +903,18 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000020;
               break;
             } // case 178
+            case 242: {
+              input.readMessage(
+                  internalGetTopUpFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 242
+            case 250: {
+              topUpHeld_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 250
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1413,6 +1565,263 @@ private static final long serialVersionUID = 0L;
         runway_ = null;
       }
       return runwayBuilder_;
+    }
+
+    private dev.fencepost.v1.TopUp topUp_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.TopUp, dev.fencepost.v1.TopUp.Builder, dev.fencepost.v1.TopUpOrBuilder> topUpBuilder_;
+    /**
+     * <pre>
+     * The newest top-up of the account; unset if there is none.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+     * @return Whether the topUp field is set.
+     */
+    public boolean hasTopUp() {
+      return ((bitField0_ & 0x00000040) != 0);
+    }
+    /**
+     * <pre>
+     * The newest top-up of the account; unset if there is none.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+     * @return The topUp.
+     */
+    public dev.fencepost.v1.TopUp getTopUp() {
+      if (topUpBuilder_ == null) {
+        return topUp_ == null ? dev.fencepost.v1.TopUp.getDefaultInstance() : topUp_;
+      } else {
+        return topUpBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * The newest top-up of the account; unset if there is none.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+     */
+    public Builder setTopUp(dev.fencepost.v1.TopUp value) {
+      if (topUpBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        topUp_ = value;
+      } else {
+        topUpBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The newest top-up of the account; unset if there is none.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+     */
+    public Builder setTopUp(
+        dev.fencepost.v1.TopUp.Builder builderForValue) {
+      if (topUpBuilder_ == null) {
+        topUp_ = builderForValue.build();
+      } else {
+        topUpBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The newest top-up of the account; unset if there is none.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+     */
+    public Builder mergeTopUp(dev.fencepost.v1.TopUp value) {
+      if (topUpBuilder_ == null) {
+        if (((bitField0_ & 0x00000040) != 0) &&
+          topUp_ != null &&
+          topUp_ != dev.fencepost.v1.TopUp.getDefaultInstance()) {
+          getTopUpBuilder().mergeFrom(value);
+        } else {
+          topUp_ = value;
+        }
+      } else {
+        topUpBuilder_.mergeFrom(value);
+      }
+      if (topUp_ != null) {
+        bitField0_ |= 0x00000040;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * The newest top-up of the account; unset if there is none.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+     */
+    public Builder clearTopUp() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      topUp_ = null;
+      if (topUpBuilder_ != null) {
+        topUpBuilder_.dispose();
+        topUpBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The newest top-up of the account; unset if there is none.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+     */
+    public dev.fencepost.v1.TopUp.Builder getTopUpBuilder() {
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return internalGetTopUpFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * The newest top-up of the account; unset if there is none.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+     */
+    public dev.fencepost.v1.TopUpOrBuilder getTopUpOrBuilder() {
+      if (topUpBuilder_ != null) {
+        return topUpBuilder_.getMessageOrBuilder();
+      } else {
+        return topUp_ == null ?
+            dev.fencepost.v1.TopUp.getDefaultInstance() : topUp_;
+      }
+    }
+    /**
+     * <pre>
+     * The newest top-up of the account; unset if there is none.
+     * </pre>
+     *
+     * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.TopUp, dev.fencepost.v1.TopUp.Builder, dev.fencepost.v1.TopUpOrBuilder> 
+        internalGetTopUpFieldBuilder() {
+      if (topUpBuilder_ == null) {
+        topUpBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fencepost.v1.TopUp, dev.fencepost.v1.TopUp.Builder, dev.fencepost.v1.TopUpOrBuilder>(
+                getTopUp(),
+                getParentForChildren(),
+                isClean());
+        topUp_ = null;
+      }
+      return topUpBuilder_;
+    }
+
+    private java.lang.Object topUpHeld_ = "";
+    /**
+     * <pre>
+     * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
+     * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
+     * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+     * </pre>
+     *
+     * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
+     * @return The topUpHeld.
+     */
+    public java.lang.String getTopUpHeld() {
+      java.lang.Object ref = topUpHeld_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        topUpHeld_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
+     * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
+     * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+     * </pre>
+     *
+     * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
+     * @return The bytes for topUpHeld.
+     */
+    public com.google.protobuf.ByteString
+        getTopUpHeldBytes() {
+      java.lang.Object ref = topUpHeld_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        topUpHeld_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
+     * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
+     * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+     * </pre>
+     *
+     * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
+     * @param value The topUpHeld to set.
+     * @return This builder for chaining.
+     */
+    public Builder setTopUpHeld(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      topUpHeld_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
+     * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
+     * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+     * </pre>
+     *
+     * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearTopUpHeld() {
+      topUpHeld_ = getDefaultInstance().getTopUpHeld();
+      bitField0_ = (bitField0_ & ~0x00000080);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
+     * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
+     * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+     * </pre>
+     *
+     * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
+     * @param value The bytes for topUpHeld to set.
+     * @return This builder for chaining.
+     */
+    public Builder setTopUpHeldBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      topUpHeld_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Balance)

@@ -144,4 +144,55 @@ public interface BalanceOrBuilder extends
    * <code>.google.protobuf.Duration runway = 22 [json_name = "runway"];</code>
    */
   com.google.protobuf.DurationOrBuilder getRunwayOrBuilder();
+
+  /**
+   * <pre>
+   * The newest top-up of the account; unset if there is none.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+   * @return Whether the topUp field is set.
+   */
+  boolean hasTopUp();
+  /**
+   * <pre>
+   * The newest top-up of the account; unset if there is none.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+   * @return The topUp.
+   */
+  dev.fencepost.v1.TopUp getTopUp();
+  /**
+   * <pre>
+   * The newest top-up of the account; unset if there is none.
+   * </pre>
+   *
+   * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
+   */
+  dev.fencepost.v1.TopUpOrBuilder getTopUpOrBuilder();
+
+  /**
+   * <pre>
+   * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
+   * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
+   * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+   * </pre>
+   *
+   * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
+   * @return The topUpHeld.
+   */
+  java.lang.String getTopUpHeld();
+  /**
+   * <pre>
+   * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
+   * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
+   * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+   * </pre>
+   *
+   * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
+   * @return The bytes for topUpHeld.
+   */
+  com.google.protobuf.ByteString
+      getTopUpHeldBytes();
 }

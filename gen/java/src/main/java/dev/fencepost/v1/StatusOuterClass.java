@@ -97,6 +97,11 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fencepost_v1_Balance_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_TopUp_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_TopUp_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fencepost_v1_ListCostsRequest_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -166,41 +171,47 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
       "istBalancesRequest\022\036\n\nsubmitters\030\001 \003(\tR\n" +
       "submitters\"I\n\024ListBalancesResponse\0221\n\010ba" +
       "lances\030\001 \003(\0132\025.fencepost.v1.BalanceR\010bal" +
-      "ances\"\316\001\n\007Balance\022\034\n\tsubmitter\030\001 \001(\tR\tsu" +
+      "ances\"\232\002\n\007Balance\022\034\n\tsubmitter\030\001 \001(\tR\tsu" +
       "bmitter\022\030\n\007balance\030\002 \001(\tR\007balance\022\026\n\006rea" +
       "son\030\003 \001(\tR\006reason\022\034\n\tcommitted\030\024 \001(\tR\tco" +
       "mmitted\022\"\n\rspent_per_day\030\025 \001(\tR\013spentPer" +
       "Day\0221\n\006runway\030\026 \001(\0132\031.google.protobuf.Du" +
-      "rationR\006runway\"\274\001\n\020ListCostsRequest\022\'\n\002b" +
-      "y\030\001 \001(\0162\027.fencepost.v1.CostGroupR\002by\022\033\n\t" +
-      "label_key\030\002 \001(\tR\010labelKey\022.\n\004from\030\003 \001(\0132" +
-      "\032.google.protobuf.TimestampR\004from\0222\n\006bef" +
-      "ore\030\004 \001(\0132\032.google.protobuf.TimestampR\006b" +
-      "efore\"Q\n\021ListCostsResponse\022(\n\005costs\030\001 \003(" +
-      "\0132\022.fencepost.v1.CostR\005costs\022\022\n\004more\030\002 \001" +
-      "(\010R\004more\"\342\001\n\004Cost\022\035\n\010chain_id\030\001 \001(\004B\0020\001R" +
-      "\007chainId\022\020\n\003key\030\002 \001(\tR\003key\022&\n\014transactio" +
-      "ns\030\003 \001(\003B\0020\001R\014transactions\022\036\n\010reverted\030\004" +
-      " \001(\003B\0020\001R\010reverted\022\031\n\010gas_used\030\005 \001(\tR\007ga" +
-      "sUsed\022\031\n\010gas_paid\030\006 \001(\tR\007gasPaid\022\025\n\006l1_f" +
-      "ee\030\007 \001(\tR\005l1Fee\022\024\n\005total\030\010 \001(\tR\005total*\200\001" +
-      "\n\tCostGroup\022\032\n\026COST_GROUP_UNSPECIFIED\020\000\022" +
-      "\026\n\022COST_GROUP_ACCOUNT\020\001\022\025\n\021COST_GROUP_CA" +
-      "LLER\020\002\022\024\n\020COST_GROUP_LABEL\020\003\022\022\n\016COST_GRO" +
-      "UP_DAY\020\0042\241\003\n\rStatusService\022L\n\tGetStatus\022" +
-      "\036.fencepost.v1.GetStatusRequest\032\037.fencep" +
-      "ost.v1.GetStatusResponse\022L\n\tListNodes\022\036." +
-      "fencepost.v1.ListNodesRequest\032\037.fencepos" +
-      "t.v1.ListNodesResponse\022O\n\nListChains\022\037.f" +
-      "encepost.v1.ListChainsRequest\032 .fencepos" +
-      "t.v1.ListChainsResponse\022U\n\014ListBalances\022" +
-      "!.fencepost.v1.ListBalancesRequest\032\".fen" +
-      "cepost.v1.ListBalancesResponse\022L\n\tListCo" +
-      "sts\022\036.fencepost.v1.ListCostsRequest\032\037.fe" +
-      "ncepost.v1.ListCostsResponseBf\n\020dev.fenc" +
-      "epost.v1B\020StatusOuterClassP\001Z>github.com" +
-      "/fencepost/fencepost/gen/go/fencepost/v1" +
-      ";fencepostv1b\006proto3"
+      "rationR\006runway\022*\n\006top_up\030\036 \001(\0132\023.fencepo" +
+      "st.v1.TopUpR\005topUp\022\036\n\013top_up_held\030\037 \001(\tR" +
+      "\ttopUpHeld\"\224\001\n\005TopUp\022\022\n\002no\030\001 \001(\004B\0020\001R\002no" +
+      "\022\032\n\010treasury\030\002 \001(\tR\010treasury\022\023\n\005tx_id\030\003 " +
+      "\001(\tR\004txId\022\026\n\006amount\030\004 \001(\tR\006amount\022.\n\004tim" +
+      "e\030\005 \001(\0132\032.google.protobuf.TimestampR\004tim" +
+      "e\"\274\001\n\020ListCostsRequest\022\'\n\002by\030\001 \001(\0162\027.fen" +
+      "cepost.v1.CostGroupR\002by\022\033\n\tlabel_key\030\002 \001" +
+      "(\tR\010labelKey\022.\n\004from\030\003 \001(\0132\032.google.prot" +
+      "obuf.TimestampR\004from\0222\n\006before\030\004 \001(\0132\032.g" +
+      "oogle.protobuf.TimestampR\006before\"Q\n\021List" +
+      "CostsResponse\022(\n\005costs\030\001 \003(\0132\022.fencepost" +
+      ".v1.CostR\005costs\022\022\n\004more\030\002 \001(\010R\004more\"\342\001\n\004" +
+      "Cost\022\035\n\010chain_id\030\001 \001(\004B\0020\001R\007chainId\022\020\n\003k" +
+      "ey\030\002 \001(\tR\003key\022&\n\014transactions\030\003 \001(\003B\0020\001R" +
+      "\014transactions\022\036\n\010reverted\030\004 \001(\003B\0020\001R\010rev" +
+      "erted\022\031\n\010gas_used\030\005 \001(\tR\007gasUsed\022\031\n\010gas_" +
+      "paid\030\006 \001(\tR\007gasPaid\022\025\n\006l1_fee\030\007 \001(\tR\005l1F" +
+      "ee\022\024\n\005total\030\010 \001(\tR\005total*\200\001\n\tCostGroup\022\032" +
+      "\n\026COST_GROUP_UNSPECIFIED\020\000\022\026\n\022COST_GROUP" +
+      "_ACCOUNT\020\001\022\025\n\021COST_GROUP_CALLER\020\002\022\024\n\020COS" +
+      "T_GROUP_LABEL\020\003\022\022\n\016COST_GROUP_DAY\020\0042\241\003\n\r" +
+      "StatusService\022L\n\tGetStatus\022\036.fencepost.v" +
+      "1.GetStatusRequest\032\037.fencepost.v1.GetSta" +
+      "tusResponse\022L\n\tListNodes\022\036.fencepost.v1." +
+      "ListNodesRequest\032\037.fencepost.v1.ListNode" +
+      "sResponse\022O\n\nListChains\022\037.fencepost.v1.L" +
+      "istChainsRequest\032 .fencepost.v1.ListChai" +
+      "nsResponse\022U\n\014ListBalances\022!.fencepost.v" +
+      "1.ListBalancesRequest\032\".fencepost.v1.Lis" +
+      "tBalancesResponse\022L\n\tListCosts\022\036.fencepo" +
+      "st.v1.ListCostsRequest\032\037.fencepost.v1.Li" +
+      "stCostsResponseBf\n\020dev.fencepost.v1B\020Sta" +
+      "tusOuterClassP\001Z>github.com/fencepost/fe" +
+      "ncepost/gen/go/fencepost/v1;fencepostv1b" +
+      "\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -291,21 +302,27 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_Balance_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Balance_descriptor,
-        new java.lang.String[] { "Submitter", "Balance", "Reason", "Committed", "SpentPerDay", "Runway", });
-    internal_static_fencepost_v1_ListCostsRequest_descriptor =
+        new java.lang.String[] { "Submitter", "Balance", "Reason", "Committed", "SpentPerDay", "Runway", "TopUp", "TopUpHeld", });
+    internal_static_fencepost_v1_TopUp_descriptor =
       getDescriptor().getMessageType(14);
+    internal_static_fencepost_v1_TopUp_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_TopUp_descriptor,
+        new java.lang.String[] { "No", "Treasury", "TxId", "Amount", "Time", });
+    internal_static_fencepost_v1_ListCostsRequest_descriptor =
+      getDescriptor().getMessageType(15);
     internal_static_fencepost_v1_ListCostsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListCostsRequest_descriptor,
         new java.lang.String[] { "By", "LabelKey", "From", "Before", });
     internal_static_fencepost_v1_ListCostsResponse_descriptor =
-      getDescriptor().getMessageType(15);
+      getDescriptor().getMessageType(16);
     internal_static_fencepost_v1_ListCostsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListCostsResponse_descriptor,
         new java.lang.String[] { "Costs", "More", });
     internal_static_fencepost_v1_Cost_descriptor =
-      getDescriptor().getMessageType(16);
+      getDescriptor().getMessageType(17);
     internal_static_fencepost_v1_Cost_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Cost_descriptor,

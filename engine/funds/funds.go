@@ -1,0 +1,309 @@
+// Package funds watches the balances of the accounts on one chain, and tops accounts up from a
+// treasury.
+//
+// Every node watches all accounts, without a lease. A top-up is decided by inserting a row under
+// the next number of the account (store.DecideTopUp), which only one node can do, and only once the
+// top-up before it is final. The row has the amount and a random request_id, so that its
+// transaction can be created by any node, any number of times: it is one transaction. A need is
+// judged by a balance of a block that includes the last top-up.
+package funds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/holiman/uint256"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Rule tops up accounts from a treasury.
+type Rule struct {
+	From      string      // name of the treasury, a submitter of the chain
+	Below     uint256.Int // an account is topped up while it has less than this
+	To        uint256.Int // what it has afterwards
+	MaxPerDay uint256.Int // of all top-ups of one account in 24 hours
+	// The accounts. Without any, all of the chain but treasuries; those only by name.
+	Submitters, Pools []string
+}
+
+// Store is the ledger.
+type Store interface {
+	Submitters(ctx context.Context, names []string, after string,
+		limit int) ([]store.SubmitterInfo, error)
+	Pools(ctx context.Context, names []string, after string, limit int) ([]store.Pool, error)
+	Commitments(ctx context.Context,
+		ids []txn.SubmitterID) (map[txn.SubmitterID]store.Commitment, error)
+	FundsOf(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Funds, error)
+	RecordLow(ctx context.Context, id txn.SubmitterID, low bool,
+		block uint64) (changed bool, err error)
+	RecordHeld(ctx context.Context, id txn.SubmitterID, held string) (changed bool, err error)
+	DecideTopUp(ctx context.Context, n store.TopUpNeed) (store.TopUp, bool, error)
+	CreateTopUp(ctx context.Context, to txn.Submitter,
+		u store.TopUp) (info store.TxInfo, created bool, err error)
+}
+
+// Options are the settings of a watch.
+type Options struct {
+	Name     string // of the chain
+	Chain    txn.ChainID
+	Low      *uint256.Int // an account with less is low; nil: none is
+	Rules    []Rule       // the first that has an account applies to it
+	Interval time.Duration
+	Store    Store
+	// Balances reads the newest block and the balances after it.
+	Balances func(ctx context.Context, of []txn.Address) (block uint64,
+		balances []uint256.Int, err error)
+	Clock  clock.Clock
+	Logger *slog.Logger
+	// Counted gets the number of accounts that are low, and of those whose top-up is held, by
+	// reason; nil: not wanted.
+	Counted func(low int, held map[string]int)
+	Decided func() // gets each top-up that this node decided; nil: not wanted
+}
+
+// Watch watches the balances of one chain.
+type Watch struct {
+	Options
+	page int // accounts that are read at once
+}
+
+// accountsPage is how many accounts are read at once.
+const accountsPage = 100
+
+// New returns a watch.
+func New(o Options) *Watch {
+	if o.Counted == nil {
+		o.Counted = func(int, map[string]int) {}
+	}
+	if o.Decided == nil {
+		o.Decided = func() {}
+	}
+	return &Watch{o, accountsPage}
+}
+
+// Run looks at the balances until ctx ends. Other nodes do the same.
+func (w *Watch) Run(ctx context.Context) error {
+	for {
+		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
+			w.Logger.Warn("reading balances failed; retrying", "chain", w.Name, "error", err)
+		}
+		if clock.Sleep(ctx, w.Clock, w.Interval) != nil {
+			return nil
+		}
+	}
+}
+
+// look is one look at all accounts.
+type look struct {
+	*Watch
+	accounts map[string]*store.SubmitterInfo
+	byID     map[txn.SubmitterID]*store.SubmitterInfo
+	rules    []chosen
+	low      int
+	held     map[string]int
+}
+
+// chosen is a rule with the accounts that it names; nil: all but treasuries.
+type chosen struct {
+	*Rule
+	named map[string]bool
+}
+
+// Look judges all balances once.
+func (w *Watch) Look(ctx context.Context) error {
+	l := &look{Watch: w, accounts: map[string]*store.SubmitterInfo{},
+		byID: map[txn.SubmitterID]*store.SubmitterInfo{}, held: map[string]int{}}
+	var of []*store.SubmitterInfo
+	for after := ""; ; {
+		page, err := w.Store.Submitters(ctx, nil, after, w.page)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if page[i].Chain == w.Chain {
+				of = append(of, &page[i])
+				l.accounts[page[i].Name], l.byID[page[i].ID] = &page[i], &page[i]
+			}
+		}
+		if len(page) < w.page {
+			break
+		}
+		after = page[len(page)-1].Name
+	}
+	if err := l.choose(ctx); err != nil {
+		return err
+	}
+	for len(of) > 0 {
+		n := min(len(of), w.page)
+		if err := l.judge(ctx, of[:n]); err != nil {
+			return err
+		}
+		of = of[n:]
+	}
+	w.Counted(l.low, l.held)
+	return nil
+}
+
+// choose reads the members of the pools that rules name.
+func (l *look) choose(ctx context.Context) error {
+	for i := range l.Rules {
+		c := chosen{Rule: &l.Rules[i]}
+		if len(c.Submitters) > 0 || len(c.Pools) > 0 {
+			c.named = map[string]bool{}
+		}
+		if len(c.Pools) > 0 {
+			pools, err := l.Store.Pools(ctx, c.Pools, "", len(c.Pools))
+			if err != nil {
+				return err
+			}
+			for _, p := range pools {
+				for _, m := range p.Members {
+					c.named[m.Name] = true
+				}
+			}
+		}
+		l.rules = append(l.rules, c)
+	}
+	for _, c := range l.rules { // a treasury is topped up only by name
+		for _, of := range l.rules {
+			delete(of.named, c.From)
+		}
+	}
+	for _, c := range l.rules {
+		for _, name := range c.Submitters {
+			c.named[name] = true
+		}
+	}
+	return nil
+}
+
+// ruleOf returns the rule for an account; nil: none.
+func (l *look) ruleOf(name string) *Rule {
+	treasury := false
+	for _, c := range l.rules {
+		treasury = treasury || c.From == name
+	}
+	for _, c := range l.rules {
+		if c.From != name && (c.named[name] || c.named == nil && !treasury) {
+			return c.Rule
+		}
+	}
+	return nil
+}
+
+func (l *look) judge(ctx context.Context, of []*store.SubmitterInfo) error {
+	ids := make([]txn.SubmitterID, len(of))
+	addresses := make([]txn.Address, len(of))
+	for i, s := range of {
+		ids[i], addresses[i] = s.ID, s.Address
+	}
+	// Read before the balances: a final top-up is in a balance that was read later, at its block or
+	// above. A transaction that is accepted meanwhile is counted the next time.
+	funds, err := l.Store.FundsOf(ctx, ids)
+	if err != nil {
+		return err
+	}
+	committed, err := l.Store.Commitments(ctx, ids)
+	if err != nil {
+		return err
+	}
+	block, balances, err := l.Balances(ctx, addresses)
+	if err != nil {
+		return err
+	}
+	if len(balances) != len(of) {
+		return fmt.Errorf("funds: got %d balances of %d accounts", len(balances), len(of))
+	}
+	var failed error // what fails for one account must not stop the others
+	for i, s := range of {
+		a := &account{SubmitterInfo: s, funds: funds[s.ID], block: block, balance: balances[i],
+			committed: committed[s.ID].Committed}
+		if err := l.account(ctx, a); err != nil {
+			failed = errors.Join(failed, err)
+			if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) {
+				break
+			}
+		}
+	}
+	return failed
+}
+
+// account is an account with what was read of it.
+type account struct {
+	*store.SubmitterInfo
+	funds              store.Funds
+	block              uint64
+	balance, committed uint256.Int
+}
+
+// left is the balance beyond the cost of accepted transactions.
+func (a *account) left() *uint256.Int {
+	left := new(uint256.Int)
+	if a.balance.Gt(&a.committed) {
+		left.Sub(&a.balance, &a.committed)
+	}
+	return left
+}
+
+// lacks returns the amount with which the account has so much beyond the cost of its transactions.
+func (a *account) lacks(to *uint256.Int) *uint256.Int {
+	most, beyond := new(uint256.Int).AddOverflow(to, &a.committed)
+	if beyond {
+		most.SetAllOne()
+	}
+	if !most.Gt(&a.balance) {
+		return new(uint256.Int)
+	}
+	return most.Sub(most, &a.balance)
+}
+
+func (l *look) account(ctx context.Context, a *account) error {
+	low := l.Low != nil && a.left().Lt(l.Low)
+	if low {
+		l.low++
+	}
+	if low != a.funds.Low {
+		changed, err := l.Store.RecordLow(ctx, a.ID, low, a.block)
+		if err != nil {
+			return err
+		}
+		if changed {
+			l.report(ctx, a, low)
+		}
+	}
+	held, err := l.topUp(ctx, a)
+	if err != nil {
+		return err
+	}
+	if held != "" {
+		l.held[held]++
+	}
+	if held == a.funds.Held {
+		return nil
+	}
+	changed, err := l.Store.RecordHeld(ctx, a.ID, held)
+	if err == nil && changed && held != "" {
+		l.Logger.Warn("top-up held", "submitter", a.Name, "chain", l.Name, "reason", held)
+	}
+	return err
+}
+
+// report logs that an account began or ceased to be low.
+func (l *look) report(ctx context.Context, a *account, low bool) {
+	level, text := slog.LevelInfo, "balance no longer low"
+	if low {
+		level, text = slog.LevelWarn, "balance low"
+	}
+	limit := "none"
+	if l.Low != nil {
+		limit = l.Low.Dec()
+	}
+	l.Logger.Log(ctx, level, text, "submitter", a.Name, "chain", l.Name,
+		"balance", a.balance.Dec(), "committed", a.committed.Dec(), "low", limit)
+}

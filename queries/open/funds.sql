@@ -1,0 +1,86 @@
+-- Balances of accounts, and their top-ups. No lease is needed: a top-up is an intent, and its key
+-- lets one of several nodes decide.
+
+-- FundsOf returns, for each account, the last judgement of its balance, the newest top-up with the
+-- state of its transaction (empty: there is none yet), and the amount of the last 24 hours.
+-- name: FundsOf :many
+SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
+       coalesce(b.low, FALSE)::BOOLEAN AS low, coalesce(b.falls, 0)::BIGINT AS falls,
+       coalesce(b.top_up_held, '')::TEXT AS held,
+       coalesce(u.no, 0)::BIGINT AS no, coalesce(u.treasury_id, 0)::INT AS treasury_id,
+       coalesce(f.name, '')::TEXT AS treasury,
+       coalesce(u.request_id, '')::TEXT AS request_id, coalesce(u.amount, 0)::TEXT AS amount,
+       coalesce(u.created_at, 'epoch')::TIMESTAMPTZ AS created_at,
+       coalesce(t.tx_id::TEXT, '')::TEXT AS tx_id, coalesce(t.state, '')::TEXT AS state,
+       coalesce(t.sub_state, '')::TEXT AS sub_state,
+       coalesce(t.receipt_block, 0)::BIGINT AS receipt_block,
+       (SELECT coalesce(sum(d.amount), 0)::TEXT FROM top_up d
+         WHERE d.submitter_id = s.submitter_id
+           AND d.created_at > clock_timestamp() - INTERVAL '1 day') AS day_amount
+  FROM submitter s
+  LEFT JOIN account_balance b ON b.submitter_id = s.submitter_id
+  LEFT JOIN LATERAL (
+       SELECT n.no, n.treasury_id, n.request_id, n.amount, n.created_at
+         FROM top_up n
+        WHERE n.submitter_id = s.submitter_id
+        ORDER BY n.no DESC
+        LIMIT 1) u ON TRUE
+  LEFT JOIN submitter f ON f.submitter_id = u.treasury_id
+  LEFT JOIN managed_tx t ON t.submitter_id = u.treasury_id AND t.request_id = u.request_id
+ WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
+
+-- DecideTopUp records the top-up @no, if it follows the newest one, whose transaction is final, the
+-- limit of 24 hours allows the amount, and what it was decided on was read within a minute. Of
+-- several nodes the key lets one record it. The treasury is on the chain of the account.
+-- name: DecideTopUp :execrows
+INSERT INTO top_up (submitter_id, no, treasury_id, request_id, amount)
+SELECT s.submitter_id, @no::BIGINT, f.submitter_id, @request_id::TEXT,
+       CAST(@amount::TEXT AS NUMERIC)
+  FROM submitter s
+  JOIN submitter f ON f.chain_id = s.chain_id AND f.submitter_id = @treasury_id
+                  AND f.mode <> 'EXTERNAL'
+  LEFT JOIN LATERAL (
+       SELECT n.no, n.treasury_id, n.request_id FROM top_up n
+        WHERE n.submitter_id = s.submitter_id
+        ORDER BY n.no DESC
+        LIMIT 1) u ON TRUE
+  LEFT JOIN managed_tx t ON t.submitter_id = u.treasury_id AND t.request_id = u.request_id
+ WHERE s.submitter_id = @submitter_id
+   AND @read_at::TIMESTAMPTZ > clock_timestamp() - INTERVAL '1 minute'
+   AND coalesce(u.no, 0) + 1 = @no::BIGINT
+   AND (u.no IS NULL OR t.state IN ('CONFIRMED', 'FAILED_FINAL', 'CANCELLED'))
+   AND (SELECT coalesce(sum(d.amount), 0) FROM top_up d
+         WHERE d.submitter_id = @submitter_id
+           AND d.created_at > clock_timestamp() - INTERVAL '1 day')
+       + CAST(@amount::TEXT AS NUMERIC) <= CAST(@day_limit::TEXT AS NUMERIC)
+    ON CONFLICT DO NOTHING;
+
+-- OpenBalances makes the rows that judgements are recorded in.
+-- name: OpenBalances :exec
+INSERT INTO account_balance (submitter_id)
+SELECT i.submitter_id FROM unnest(@submitter_ids::INT[]) AS i(submitter_id)
+ ORDER BY i.submitter_id
+    ON CONFLICT DO NOTHING;
+
+-- RecordLow records that an account became low, or no longer is. A reading of an older block than
+-- the last judgement, as of an endpoint that lags, changes nothing. It reports each change once.
+-- name: RecordLow :one
+WITH held AS MATERIALIZED (
+    -- locked first, as in CancelQueued
+    SELECT b.submitter_id FROM account_balance b
+     WHERE b.submitter_id = @submitter_id AND b.low <> @low::BOOLEAN AND b.block < @block::BIGINT
+       FOR NO KEY UPDATE
+)
+UPDATE account_balance b
+   SET low = @low::BOOLEAN, falls = b.falls + CASE WHEN @low::BOOLEAN THEN 1 ELSE 0 END,
+       block = @block::BIGINT,
+       changed_at = clock_timestamp()
+  FROM held h
+ WHERE b.submitter_id = h.submitter_id
+RETURNING b.falls;
+
+-- RecordHeld records why an account gets no top-up, and reports each change once.
+-- name: RecordHeld :execrows
+UPDATE account_balance b
+   SET top_up_held = @held::TEXT, changed_at = clock_timestamp()
+ WHERE b.submitter_id = @submitter_id AND b.top_up_held <> @held::TEXT;

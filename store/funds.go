@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// TopUpCaller is the caller of top-ups. No configured caller has this name, so no policy applies.
+const TopUpCaller = "@top-up"
+
+// TopUpLabel is the key of the label that names the account that a transaction tops up.
+const TopUpLabel = "fencepost/top-up"
+
+// TopUp is a decided transfer from a treasury to an account. Its transaction is created after it
+// was recorded.
+type TopUp struct {
+	No        int64 // from 1, of the account; 0: there is none
+	Treasury  txn.SubmitterID
+	From      string // name of the treasury
+	RequestID string
+	Amount    txn.Wei
+	CreatedAt time.Time
+
+	Tx           txn.TxID // zero: not created yet
+	State        txn.State
+	Sub          txn.Sub
+	ReceiptBlock uint64 // 0: it is in no block
+}
+
+// Open reports whether the top-up is not final: no other one may be decided.
+func (u *TopUp) Open() bool { return u.No > 0 && !u.State.Final() }
+
+// Funds is what the ledger knows about the balance of an account.
+type Funds struct {
+	ReadAt    time.Time // by the database's clock
+	Low       bool
+	Falls     int64  // how often it became low
+	Held      string // why it gets no top-up; empty: it needs none, or gets one
+	TopUp     TopUp  // the newest
+	DayAmount txn.Wei
+}
+
+// FundsOf reads what is known about the balances of submitters.
+func (s *Store) FundsOf(ctx context.Context,
+	ids []txn.SubmitterID) (map[txn.SubmitterID]Funds, error) {
+	const verb = "read the top-ups of submitters"
+	rows, err := s.read().FundsOf(ctx, numbers(ids))
+	if err != nil {
+		return nil, s.failed(ctx, verb, err)
+	}
+	all := make(map[txn.SubmitterID]Funds, len(rows))
+	for _, r := range rows {
+		f := Funds{ReadAt: r.ReadAt, Low: r.Low, Falls: r.Falls, Held: r.Held,
+			DayAmount: amount(r.DayAmount),
+			TopUp: TopUp{No: r.No, Treasury: txn.SubmitterID(r.TreasuryID),
+				From:      r.Treasury,
+				RequestID: r.RequestID, Amount: amount(r.Amount), CreatedAt: r.CreatedAt,
+				State: txn.State(r.State), Sub: txn.Sub(r.SubState),
+				ReceiptBlock: uint64(r.ReceiptBlock)}}
+		if r.TxID != "" {
+			id, err := uuid.Parse(r.TxID)
+			if err != nil {
+				return nil, fmt.Errorf("store: %s: %w", verb, err)
+			}
+			f.TopUp.Tx = txn.TxID(id)
+		}
+		all[txn.SubmitterID(r.SubmitterID)] = f
+	}
+	return all, nil
+}
+
+func numbers(ids []txn.SubmitterID) []int32 {
+	all := make([]int32, len(ids))
+	for i, id := range ids {
+		all[i] = int32(id)
+	}
+	return all
+}
+
+// TopUpNeed is a need that was seen after the funds of the account were read.
+type TopUpNeed struct {
+	Submitter, Treasury txn.SubmitterID
+	Funds               Funds // as they were read
+	Amount              txn.Wei
+	DayLimit            txn.Wei // of all top-ups of the account in 24 hours
+}
+
+// DecideTopUp records a top-up for a need. It returns false if another node was faster, the last
+// top-up is not final, or the limit is reached. The transaction is created afterwards, with
+// CreateTopUp, by any node that reads the record.
+func (s *Store) DecideTopUp(ctx context.Context, n TopUpNeed) (TopUp, bool, error) {
+	u := TopUp{No: n.Funds.TopUp.No + 1, Treasury: n.Treasury, Amount: n.Amount,
+		RequestID: "top-up/" + uuid.NewString()}
+	rows, err := s.read().DecideTopUp(ctx, db.DecideTopUpParams{
+		No: u.No, RequestID: u.RequestID, Amount: u.Amount.Dec(), TreasuryID: int32(n.Treasury),
+		SubmitterID: int32(n.Submitter), ReadAt: n.Funds.ReadAt, DayLimit: n.DayLimit.Dec(),
+	})
+	if err != nil {
+		return TopUp{}, false, s.failed(ctx,
+			fmt.Sprintf("record a top-up of submitter %d", n.Submitter), err)
+	}
+	return u, rows > 0, nil
+}
+
+// CreateTopUp creates the transaction of a recorded top-up, or finds it. The errors are those of
+// CreateTx.
+func (s *Store) CreateTopUp(ctx context.Context, to txn.Submitter,
+	u TopUp) (info TxInfo, created bool, err error) {
+	return s.CreateTx(ctx, Intent{
+		Submitter: u.Treasury, RequestID: u.RequestID, Caller: TopUpCaller,
+		Payload: txn.Payload{To: &to.Address, Value: u.Amount},
+		Labels:  map[string]string{TopUpLabel: to.Name},
+	})
+}
+
+// RecordLow records that an account became low or is no longer, as read at a block, and reports
+// whether that is a change that no other node has recorded.
+func (s *Store) RecordLow(ctx context.Context, id txn.SubmitterID, low bool,
+	block uint64) (changed bool, err error) {
+	if err = s.openBalance(ctx, id); err != nil {
+		return false, err
+	}
+	_, err = s.read().RecordLow(ctx,
+		db.RecordLowParams{SubmitterID: int32(id), Low: low, Block: int64(block)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, s.failed(ctx, fmt.Sprintf("record the balance of submitter %d", id), err)
+	}
+	return true, nil
+}
+
+// RecordHeld records why an account gets no top-up; empty: it needs none, or gets one. It reports
+// whether that is a change.
+func (s *Store) RecordHeld(ctx context.Context, id txn.SubmitterID,
+	held string) (changed bool, err error) {
+	if err = s.openBalance(ctx, id); err != nil {
+		return false, err
+	}
+	rows, err := s.read().RecordHeld(ctx,
+		db.RecordHeldParams{SubmitterID: int32(id), Held: held})
+	if err != nil {
+		return false, s.failed(ctx, fmt.Sprintf("record the top-up of submitter %d", id), err)
+	}
+	return rows > 0, nil
+}
+
+func (s *Store) openBalance(ctx context.Context, id txn.SubmitterID) error {
+	if err := s.read().OpenBalances(ctx, []int32{int32(id)}); err != nil {
+		return s.failed(ctx, fmt.Sprintf("open the balance of submitter %d", id), err)
+	}
+	return nil
+}
