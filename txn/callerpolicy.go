@@ -98,6 +98,15 @@ func RefusedByPolicy(caller string, rule Rule) Refusal {
 		"; change the policy, and resend under a new request_id"}
 }
 
+// CallerUnknown is the refusal of a transaction whose caller is not configured, so that no policy
+// applies to it. It waits for an operator: the configuration of a node may be older than the
+// transaction.
+func CallerUnknown(caller string) Refusal {
+	return Refusal{Reason: ReasonCallerUnknown, Hold: true, Message: "its caller " + caller +
+		" is not in the configuration of the node, so no policy applies; cancel it, or add the " +
+		"caller again"}
+}
+
 // refused returns why the owner must not sign a queued transaction.
 func (v *View) refused(tx *Tx) (Refusal, bool) {
 	if v.Refuse == nil {

@@ -81,34 +81,42 @@ func TestAllocate_AwaitingApproval_NoStep(t *testing.T) {
 	}
 }
 
-// TestAllocate_Unverified_NeverSigned: it holds the head of the queue without an attempt until it
-// is cancelled.
-func TestAllocate_Unverified_NeverSigned(t *testing.T) {
+// TestAllocate_OnHold_NeverSigned: a transaction that waits for an operator holds the head of the
+// queue without an attempt, however long, until it is cancelled.
+func TestAllocate_OnHold_NeverSigned(t *testing.T) {
 	t.Parallel()
-	w := newWorld(2, policy)
-	first := w.view.Queue[0].ID
-	w.view.Refuse = func(tx *Tx) Refusal {
-		if tx.ID == first {
-			return Unverified()
-		}
-		return Refusal{}
-	}
-	for range 50 {
-		w.do(t, Decide(&w.view), Outcome{Class: Accepted}, accepted)
-		w.view.Now = w.view.Now.Add(Backoff(5))
-		w.head++
-	}
-	head := w.view.Queue[0]
-	if len(w.nonces) > 0 || head.ID != first || head.Sub != BackingOff ||
-		head.Reason != ReasonUnverified {
-		t.Fatalf("nonces %v, head %+v", w.nonces, head.Status)
-	}
-	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: first}}
-	for step := 0; len(w.nonces) == 0; step++ {
-		if step == 50 {
-			t.Fatal("the next transaction takes no nonce")
-		}
-		w.do(t, Decide(&w.view), Outcome{Class: Accepted}, accepted)
+	for name, why := range map[string]Refusal{
+		"unverified": Unverified(), "unknown caller": CallerUnknown("shop"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(2, policy)
+			w.view.Policy.PrepareMaxAge = Backoff(5)
+			first := w.view.Queue[0].ID
+			w.view.Refuse = func(tx *Tx) Refusal {
+				if tx.ID == first {
+					return why
+				}
+				return Refusal{}
+			}
+			for range 50 {
+				w.do(t, Decide(&w.view), Outcome{Class: Accepted}, accepted)
+				w.view.Now = w.view.Now.Add(Backoff(5))
+				w.head++
+			}
+			head := w.view.Queue[0]
+			if len(w.nonces) > 0 || head.ID != first || head.Sub != BackingOff ||
+				head.Reason != why.Reason {
+				t.Fatalf("nonces %v, head %+v", w.nonces, head.Status)
+			}
+			w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: first}}
+			for step := 0; len(w.nonces) == 0; step++ {
+				if step == 50 {
+					t.Fatal("the next transaction takes no nonce")
+				}
+				w.do(t, Decide(&w.view), Outcome{Class: Accepted}, accepted)
+			}
+		})
 	}
 }
 

@@ -186,6 +186,8 @@ const (
 	ReasonUnverified = "INTENT_UNVERIFIED"
 	// the policy of its caller denied it before it was signed
 	ReasonPolicyDenied = "POLICY_DENIED"
+	// the caller that created it is in no configuration any more, and its policy unknown
+	ReasonCallerUnknown = "CALLER_UNKNOWN"
 	// another caller denied it, or none approved it in time
 	ReasonApprovalDenied  = "APPROVAL_DENIED"
 	ReasonApprovalExpired = "APPROVAL_EXPIRED"

@@ -84,6 +84,10 @@ export const waits: Record<string, Meaning> = {
     says: "The row is not the transaction that a node accepted, or the keys of nodes differ.",
     todo: "Run “fencepost audit --chain”, then cancel it or correct intents.key_file.",
   },
+  CALLER_UNKNOWN: {
+    says: "The caller that created it is not in the configuration any more.",
+    todo: "Cancel it, or add the caller again.",
+  },
   GAS_LIMIT_ABOVE_MAXIMUM: {
     says: "It needs more gas than the chain’s configuration allows (gas.max_limit).",
     todo: "Raise the limit if the chain’s pools accept more, or let it fail.",

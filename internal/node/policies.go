@@ -30,7 +30,7 @@ func callerPolicy(c config.CallerPolicy) *txn.CallerPolicy {
 	return p
 }
 
-// policies are the enforced policies in force by caller, for owners.
+// policies are the enforced policies in force by caller, for owners. A caller without one has nil.
 type policies struct {
 	byCaller atomic.Pointer[map[string]*txn.CallerPolicy]
 	key      []byte // of authentication codes; empty: they are not verified
@@ -41,15 +41,16 @@ type policies struct {
 func (p *policies) set(of []auth.Caller) {
 	all := map[string]*txn.CallerPolicy{}
 	for _, c := range of {
-		if c.Policy != nil && !c.Policy.DryRun {
-			all[c.Name] = c.Policy
+		all[c.Name] = c.Policy
+		if c.Policy != nil && c.Policy.DryRun {
+			all[c.Name] = nil
 		}
 	}
 	p.byCaller.Store(&all)
 }
 
 // refuse returns why a queued transaction must not be signed. A caller without a policy has no
-// limits, also one that was removed.
+// limits. One that was removed may have had some, so its transactions wait.
 func (p *policies) refuse(tx *txn.Tx) txn.Refusal {
 	if len(p.key) > 0 && tx.Verify(p.key, p.required) != nil {
 		return txn.Unverified()
@@ -58,7 +59,10 @@ func (p *policies) refuse(tx *txn.Tx) txn.Refusal {
 	if all == nil || tx.Caller == "" {
 		return txn.Refusal{}
 	}
-	policy := (*all)[tx.Caller]
+	policy, known := (*all)[tx.Caller]
+	if !known {
+		return txn.CallerUnknown(tx.Caller)
+	}
 	if rule := policy.Denies(&tx.Payload); rule != "" {
 		return txn.RefusedByPolicy(tx.Caller, rule)
 	}

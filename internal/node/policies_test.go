@@ -24,11 +24,22 @@ func TestPolicies_Refuse(t *testing.T) {
 		{Name: "free"}})
 	other := txn.Address{2}
 	for caller, want := range map[string]string{
-		"shop": txn.ReasonPolicyDenied, "dry": "", "free": "", "removed": "", "": "",
+		"shop": txn.ReasonPolicyDenied, "dry": "", "free": "", "": "",
+		"removed": txn.ReasonCallerUnknown,
 	} {
 		tx := &txn.Tx{Caller: caller, Payload: txn.Payload{To: &other, Value: *uint256.NewInt(1)}}
 		if got := p.refuse(tx); got.Reason != want {
 			t.Errorf("caller %q: %+v", caller, got)
+		}
+	}
+	// a transaction that waits proceeds once its caller is back, under its policy of then
+	p.set([]auth.Caller{{Name: "removed"}})
+	for caller, want := range map[string]string{
+		"removed": "", "shop": txn.ReasonCallerUnknown, "": "",
+	} {
+		if got := p.refuse(&txn.Tx{Caller: caller}); got.Reason != want ||
+			got.Hold != (want != "") {
+			t.Errorf("after a reload, caller %q: %+v", caller, got)
 		}
 	}
 }
