@@ -279,6 +279,24 @@ func (s *Store) addCheckpoint(ctx context.Context, most int) (added, more bool, 
 	return n == 1, more, s.failed(ctx, verb, err)
 }
 
+// beginSeries begins a series of checkpoints for events with other numbers. Its first window is
+// empty, and the next one has everything.
+func beginSeries(ctx context.Context, q *db.Queries) error {
+	last, err := q.LastCheckpoint(ctx)
+	if err != nil {
+		return err
+	}
+	first := db.InsertCheckpointParams{Series: last.Series + 1, Since: "0", Upto: "0"}
+	window, err := q.Window(ctx, db.WindowParams{Since: first.Since, Upto: first.Upto})
+	if err != nil {
+		return err
+	}
+	first.Digest = window.Digest
+	first.Head = checkpointHead(last.Head, &first)
+	_, err = q.InsertCheckpoint(ctx, first)
+	return err
+}
+
 // shorten ends a checkpoint after about most events, and reports whether there are more.
 func (s *Store) shorten(ctx context.Context, next *db.InsertCheckpointParams,
 	most int) (more bool, err error) {

@@ -354,3 +354,63 @@ func TestRecover_NotOwner_Refused(t *testing.T) {
 		t.Errorf("recover as a node: %v", err)
 	}
 }
+
+// TestRecover_Archived_HistoryVerified: events in an archive are still known to be there, so the
+// windows that had them are not reported.
+func TestRecover_Archived_HistoryVerified(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		foreign bool
+		recover func(*Store, *kit) error
+	}{
+		"recovered": {recover: func(s *Store, k *kit) error {
+			_, err := s.Recover(k.ctx)
+			return err
+		}},
+		"moved to another server": {true, func(s *Store, k *kit) error {
+			_, err := s.Move(k.ctx)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, dbtest.WithoutGuard())
+			s := k.open("a")
+			id, lease, _ := k.settledTxs(s, "alice", 2)
+			k.checkpointed(s)
+			owner, a := k.archivist()
+			lines := k.page(owner, a, id, true)
+			var newest uint64
+			for _, line := range lines {
+				newest = max(newest, line.Xid)
+			}
+			k.must(owner.TrimFeed(k.ctx, a, newest))
+			removed, err := owner.RemoveArchived(k.ctx, a, txsOf(lines), true)
+			if k.must(err); removed.Transactions != 2 {
+				t.Fatalf("archived %+v", removed)
+			}
+			k.must(s.Release(k.ctx, []*Lease{lease}))
+			if c.foreign {
+				k.exec("UPDATE ledger SET database_oid = database_oid + 1")
+			}
+			k.must(c.recover(k.open("operator", k.asOwner, adopts), k))
+			if found := k.broken(k.open("b"), id); len(found) > 0 {
+				t.Errorf("violations: %q", found)
+			}
+			if trimmed := value[int64](k, "SELECT trimmed_xid FROM ledger"); (trimmed == 0) !=
+				c.foreign {
+				t.Errorf("the newest archived number is %d", trimmed)
+			}
+			// of another server, too, everything is in a window again
+			k.queue(k.open("b"), k.submitter(k.open("b"), "bob"), "r")
+			for added := false; !added; {
+				if added, _, err = k.open("b").AddCheckpoint(k.ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if found := k.broken(k.open("b"), id); len(found) > 0 {
+				t.Errorf("violations after a checkpoint: %q", found)
+			}
+		})
+	}
+}

@@ -80,6 +80,9 @@ const foreignQuery = `SELECT (l.system_id, l.database_oid) IS DISTINCT FROM ($1:
 // ageEvents makes events older than any that this server numbers.
 const ageEvents = `UPDATE tx_event SET xid = '` + agedXid + `' WHERE xid > '` + agedXid + `'`
 
+// forgetTrimmed forgets the newest archived number, which is of another server.
+const forgetTrimmed = `UPDATE ledger SET trimmed_xid = 0`
+
 // raiseSequences raises the sequences above all rows: logical replication copies the rows only. A
 // new transaction would precede the queue, and a new command or submitter get an id that is taken.
 const raiseSequences = `SELECT setval('queue_seq', greatest(
@@ -114,6 +117,12 @@ func adopt(ctx context.Context, tx pgx.Tx, compared bool) (events int64, err err
 			return 0, err
 		}
 		events = done.RowsAffected()
+		if _, err := tx.Exec(ctx, forgetTrimmed); err != nil {
+			return 0, err
+		}
+		if err := beginSeries(ctx, db.New(tx)); err != nil {
+			return 0, err
+		}
 	}
 	if _, err := tx.Exec(ctx, raiseSequences); err != nil {
 		return 0, err

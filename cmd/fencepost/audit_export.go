@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -87,16 +88,38 @@ func (p *program) export(c *cobra.Command, f configFlags, keyFile, file string) 
 		return 0, err
 	}
 	defer books.Close()
-	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return 0, fmt.Errorf("create the export: %w", err)
+	if _, err := os.Lstat(file); err == nil {
+		return 0, fmt.Errorf("create the export: %s exists; name a new file", file)
 	}
-	head, n, err := p.exportTo(c.Context(), books, audit.NewExport(out, key))
-	if err := errors.Join(err, out.Close()); err != nil {
+	head, n, err := p.exportFile(c.Context(), books, key, file)
+	if err != nil {
 		return 0, fmt.Errorf("export: %w", err)
 	}
 	return n, p.print(head, line(fmt.Sprintf("%s written to %s, signed with checkpoint %d.%d",
 		count(head.Lines, "line"), file, head.Checkpoint.Series, head.Checkpoint.No)))
+}
+
+// exportFile writes the export beside its file, and renames it once it is signed and on disk. A
+// failed export leaves no file.
+func (p *program) exportFile(ctx context.Context, books *node.Books, key ed25519.PrivateKey,
+	file string) (head audit.Head, violations int, err error) {
+	out, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return head, 0, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(out.Name())
+		}
+	}()
+	head, violations, err = p.exportTo(ctx, books, audit.NewExport(out, key))
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return head, violations, err
+	}
+	return head, violations, os.Rename(out.Name(), file)
 }
 
 func (p *program) exportTo(ctx context.Context, books *node.Books,

@@ -62,6 +62,42 @@ func TestAuditExport(t *testing.T) {
 	}
 }
 
+// TestAuditExport_Fails_NoFile: an export that ends before its signature leaves no file, and the
+// next one may use the name.
+func TestAuditExport_Fails_NoFile(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	l.own()
+	l.create("r1")
+	config := l.configured("http://127.0.0.1:1")
+	key, public := l.signingKeys()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "history.ndjson")
+	export := func() int {
+		_, _, code := l.start("audit", "export", "--config", config, "--key", key, "--out",
+			file).end()
+		return code
+	}
+	const moved = "ALTER TABLE audit_checkpoint RENAME COLUMN created_at TO moved"
+	_, err := l.db.Pool.Exec(l.ctx, moved) // is read after the lines are written
+	l.must(err)
+	if code := export(); code != exitUnchecked {
+		t.Errorf("the failed export gave %d", code)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("it left %v, %v", left, err)
+	}
+	_, err = l.db.Pool.Exec(l.ctx, "ALTER TABLE audit_checkpoint RENAME COLUMN moved TO created_at")
+	l.must(err)
+	if code := export(); code != exitDone {
+		t.Errorf("the next export gave %d", code)
+	}
+	if _, _, code := l.start("audit", "verify", file, "--public-key",
+		public).end(); code != exitDone {
+		t.Errorf("verify gave %d", code)
+	}
+}
+
 // TestAudit_Chain_ChangedByHand reports a changed intent, which a plain audit does not notice.
 func TestAudit_Chain_ChangedByHand(t *testing.T) {
 	t.Parallel()

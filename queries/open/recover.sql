@@ -25,8 +25,7 @@ SELECT FROM submitter_lease l ORDER BY l.submitter_id FOR UPDATE;
 -- name: RaiseFeedEpoch :one
 UPDATE ledger l
    SET feed_epoch = greatest(l.feed_epoch + 1,
-                             (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT),
-       trimmed_xid = 0 -- a number of the old feed
+                             (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT)
 RETURNING l.feed_epoch;
 
 -- RevokeLeases skips every token that the lost part may have issued.

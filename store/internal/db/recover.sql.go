@@ -164,8 +164,7 @@ func (q *Queries) ProtectRestored(ctx context.Context, arg ProtectRestoredParams
 const raiseFeedEpoch = `-- name: RaiseFeedEpoch :one
 UPDATE ledger l
    SET feed_epoch = greatest(l.feed_epoch + 1,
-                             (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT),
-       trimmed_xid = 0 -- a number of the old feed
+                             (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT)
 RETURNING l.feed_epoch
 `
 
