@@ -52,7 +52,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -321,7 +320,7 @@ func (s *Server) makeServices(o Options) {
 		store: s.store, resolver: r, commands: commands, feed: s.feed, access: s.access,
 		metrics: s.metrics, log: s.log, check: s.validator.Check,
 		payloadBytes: s.limits.PayloadBytes,
-		simulate:     o.Simulate, simulations: semaphore.NewWeighted(maxSimulations),
+		simulate:     o.Simulate, simulations: newSimulations(),
 	}
 	s.submitters = &submitterService{
 		store: s.store, resolver: r, commands: commands, known: s.known, log: s.log,

@@ -3,7 +3,6 @@ package server
 import (
 	"log/slog"
 
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -25,7 +24,7 @@ type txService struct {
 	check        func(request proto.Message) error // the rules of the contract
 	payloadBytes int                               // the most call data of a transaction
 	simulate     Simulate
-	simulations  *semaphore.Weighted // in progress
+	simulations  *simulations
 }
 
 // statusService implements StatusService.

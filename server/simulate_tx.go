@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/txn"
@@ -15,8 +18,72 @@ type Simulate func(ctx context.Context, chain txn.ChainID,
 	draft txn.Draft) (txn.Quote, txn.Outcome, error)
 
 // maxSimulations bounds the simulations in progress, because owners need the same endpoints. Others
-// wait for their turn.
-const maxSimulations = 8
+// wait for their turn. Where there are callers, one has at most half of them.
+const (
+	maxSimulations       = 8
+	maxCallerSimulations = maxSimulations / 2
+)
+
+// simulations are the simulations in progress.
+type simulations struct {
+	all      *semaphore.Weighted
+	mu       sync.Mutex
+	byCaller map[string]*callerSimulations // that have or wait for one
+}
+
+type callerSimulations struct {
+	own   *semaphore.Weighted
+	calls int
+}
+
+func newSimulations() *simulations {
+	return &simulations{
+		all:      semaphore.NewWeighted(maxSimulations),
+		byCaller: map[string]*callerSimulations{},
+	}
+}
+
+// acquire waits for the turn of a caller; release ends its simulation.
+func (s *simulations) acquire(ctx context.Context, caller string) (release func(), err error) {
+	if caller == "" {
+		return func() { s.all.Release(1) }, s.all.Acquire(ctx, 1)
+	}
+	of := s.enter(caller)
+	if err := of.own.Acquire(ctx, 1); err != nil {
+		s.leave(caller, of)
+		return nil, err
+	}
+	if err := s.all.Acquire(ctx, 1); err != nil {
+		of.own.Release(1)
+		s.leave(caller, of)
+		return nil, err
+	}
+	return func() {
+		s.all.Release(1)
+		of.own.Release(1)
+		s.leave(caller, of)
+	}, nil
+}
+
+func (s *simulations) enter(caller string) *callerSimulations {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.byCaller[caller]
+	if of == nil {
+		of = &callerSimulations{own: semaphore.NewWeighted(maxCallerSimulations)}
+		s.byCaller[caller] = of
+	}
+	of.calls++
+	return of
+}
+
+func (s *simulations) leave(caller string, of *callerSimulations) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if of.calls--; of.calls == 0 {
+		delete(s.byCaller, caller)
+	}
+}
 
 // SimulateTx simulates a transaction. Nothing is written.
 func (s *txService) SimulateTx(ctx context.Context,
@@ -40,10 +107,11 @@ func (s *txService) SimulateTx(ctx context.Context,
 	if err != nil {
 		return nil, aboutAccount(r.GetSubmitter(), r.GetPool(), err)
 	}
-	if err := s.simulations.Acquire(ctx, 1); err != nil {
+	release, err := s.simulations.acquire(ctx, intent.Caller)
+	if err != nil {
 		return nil, aboutAccount(r.GetSubmitter(), r.GetPool(), err)
 	}
-	defer s.simulations.Release(1)
+	defer release()
 	quote, outcome, err := s.simulate(ctx, info.Chain, txn.Draft{
 		From: info.Address, Payload: intent.Payload, Speed: intent.Terms.Speed,
 		MaxFee: txn.LowerLimit(intent.Terms.MaxFee, info.MaxFee),

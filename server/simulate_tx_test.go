@@ -122,3 +122,46 @@ func TestSimulateTx_ManyCalls_FewAtOnce(t *testing.T) {
 		h.must(<-done)
 	}
 }
+
+// TestSimulateTx_GreedyCaller_OthersServed: a caller with more calls than may run at once leaves
+// turns for another one.
+func TestSimulateTx_GreedyCaller_OthersServed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	entered, release := make(chan struct{}, 2*maxSimulations), make(chan struct{})
+	n, greedy, shop := twoCallers(h, func(o *Options) {
+		o.Simulate = func(ctx context.Context, _ txn.ChainID,
+			draft txn.Draft) (txn.Quote, txn.Outcome, error) {
+			if draft.Payload.Value.Uint64() == 1 { // the greedy one's
+				entered <- struct{}{}
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+			}
+			return txn.Quote{}, txn.Outcome{Class: txn.Accepted}, nil
+		}
+	})
+	simulate := func(ctx context.Context, value string) error {
+		ask := payload()
+		ask.Value = value
+		_, err := n.txs.SimulateTx(ctx, &pb.SimulateTxRequest{Submitter: "alice", Payload: ask})
+		return err
+	}
+	const calls = maxSimulations + 3
+	done := make(chan error, calls)
+	for range calls {
+		go func() { done <- simulate(greedy, "1") }()
+	}
+	for range maxCallerSimulations {
+		<-entered
+	}
+	h.must(simulate(shop, "2"))
+	if len(entered) > 0 {
+		t.Errorf("%d more simulations of one caller than allowed", len(entered))
+	}
+	close(release)
+	for range calls {
+		h.must(<-done)
+	}
+}
