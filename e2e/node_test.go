@@ -60,6 +60,7 @@ type nodeOptions struct {
 	secure        secure
 	queue         string // keys of queue; empty: the defaults
 	external      int    // submitters from this one on are external; 0: none
+	nonces        string // further keys of nonce_api
 	openFiles     int    // that the process may have; 0: as many as the test
 }
 
@@ -177,7 +178,7 @@ func (n *node) writeConfig(t *testing.T, c *testChain, o nodeOptions) {
 	}
 	nonces := ""
 	if o.external > 0 {
-		nonces = "enabled: true, reconcile_interval: 200ms"
+		nonces = "enabled: true, reconcile_interval: 200ms" + o.nonces
 	}
 	writeFile(t, n.config, fmt.Sprintf(`
 node: {name: %s}
