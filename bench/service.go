@@ -36,12 +36,14 @@ type serviceOptions struct {
 	embedded   bool // go-ethereum's chain in this process
 	lockstep   bool // see chainOptions
 	inFlight   int  // limit of pipelined submitters; 0: strict
-	lease      time.Duration
-	mode       engine.Mode   // empty: basic
-	idleAfter  time.Duration // 0: the default
-	signDelay  time.Duration // of each signature, as of a remote signer
-	brokers    []string      // of a Kafka sink; nil: none
-	policies   bool          // see wire.Config
+	// limit of external submitters; 0: they are not
+	reservations int
+	lease        time.Duration
+	mode         engine.Mode   // empty: basic
+	idleAfter    time.Duration // 0: the default
+	signDelay    time.Duration // of each signature, as of a remote signer
+	brokers      []string      // of a Kafka sink; nil: none
+	policies     bool          // see wire.Config
 }
 
 // confirmations make a transaction final here.
@@ -79,7 +81,7 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	if s.keys, err = writeKeys(o.submitters, key); err != nil {
 		return s, err
 	}
-	if err := s.register(ctx, o.inFlight); err != nil {
+	if err := s.register(ctx, o.inFlight, o.reservations); err != nil {
 		return s, err
 	}
 	lease := o.lease
@@ -121,9 +123,12 @@ func (s *service) addNode(ctx context.Context) error {
 const registrars = 8
 
 // register makes a submitter of each key.
-func (s *service) register(ctx context.Context, inFlight int) error {
-	mode := txn.Strict
-	if inFlight > 0 {
+func (s *service) register(ctx context.Context, inFlight, reservations int) error {
+	mode, limit := txn.Strict, inFlight
+	switch {
+	case reservations > 0:
+		mode, limit = txn.External, reservations
+	case inFlight > 0:
 		mode = txn.Pipelined
 	}
 	count := len(s.keys.accounts)
@@ -145,7 +150,7 @@ func (s *service) register(ctx context.Context, inFlight int) error {
 				_, _, errs[r] = admin.Register(ctx, store.Registration{
 					Name: s.submitters[i], Chain: benchChain, Address: s.keys.accounts[i],
 					Signer: signer, Mode: mode, StartFrom: txn.StartChain,
-					Policies: store.Policies{MaxInFlight: inFlight},
+					Policies: store.Policies{MaxInFlight: limit},
 				})
 			}
 		})

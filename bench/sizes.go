@@ -170,7 +170,8 @@ func (s size) scenarios() (all []scenario) {
 		all = append(all, s.growth.scenarios()...)
 	}
 	if s.lease > 0 {
-		all = append(all, scenario{"takeover", takeover}, scenario{"modes", modes})
+		all = append(all, scenario{"takeover", takeover}, scenario{"modes", modes},
+			scenario{"nonces", nonces})
 	}
 	return all
 }
@@ -203,6 +204,7 @@ func against() map[string]string {
 		"accept.batch.rate":           "limit.insert.batched",
 		"sink.kafka.rate":             "limit.kafka",
 		"policy.limited.time":         "policy.free.time",
+		"nonces.allocate.rate":        "nonces.create.rate",
 	}
 	for _, callers := range acceptCallers {
 		pairs[fmt.Sprintf("accept.%d.rate", callers)] = "limit.insert.best"

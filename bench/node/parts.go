@@ -127,6 +127,7 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 		server.Options{
 			Store: n.store, Tail: n.store.TailFeed(), Logger: n.log,
 			MeterProvider: n.metrics.Provider(), Callers: n.callers(),
+			Nonces: server.NonceOptions{Enabled: true},
 		})
 	if err != nil {
 		return nil, err
