@@ -202,14 +202,6 @@ func (x *externalCluster) aboveHole(t *testing.T) {
 	}
 	if next := x.allocate(externalFirst, "next", time.Minute); next.GetNonce() <= above.GetNonce() {
 		t.Fatalf("nonce %d is reserved again", next.GetNonce())
-	} else {
-		x.quarantine(next)
-		defer func() {
-			x.await(next, "it needs an operator", needsOperator)
-			if err := x.resolve(next, neverSigned); err != nil {
-				t.Error(err)
-			}
-		}()
 	}
 	eventually(t, time.Minute, "the hole is filled",
 		func() error { return x.resolve(hole, fillNonce) })
