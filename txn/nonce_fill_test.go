@@ -2,6 +2,7 @@ package txn
 
 import (
 	"testing"
+	"time"
 )
 
 // filling is an external submitter with a PENDING nonce, and the transaction that fills it.
@@ -56,5 +57,36 @@ func TestFill_NonceUsed_Ends(t *testing.T) {
 	r, ok := Decide(v).(Record)
 	if !ok || len(r.Change.Writes) != 1 || r.Change.Writes[0].Next.State != Failed {
 		t.Fatalf("decided %+v", r)
+	}
+}
+
+// TestFill_NonceUsedByClient_RecordedOnce: no protection follows a nonce that its client used, so
+// the record alone keeps the owner from finding it again.
+func TestFill_NonceUsedByClient_RecordedOnce(t *testing.T) {
+	t.Parallel()
+	v := externalView(NoncePending, &Account{Latest: 1, Pending: 1, Settled: 1, Head: 9})
+	v.Head, v.Suspicion = 9, &Suspicion{Reason: ReasonNonceElsewhere, Latest: 1, Head: 8}
+	v.External.Nonces, v.External.Requests = nil, nil
+	v.Inclusion = func(Hash) Inclusion { return Inclusion{Known: true} }
+	v.Open = []Tx{{
+		ID: TxID{9}, Reservation: TxID{1},
+		Status: Status{
+			Version: 2, Nonce: new(Nonce(0)), State: Tracking, Sub: Pending,
+			LastOutcome: NonceTooLow,
+		},
+		Attempts: []Attempt{{No: 1, Hash: Hash{1}, Kind: Original}},
+	}}
+	found, ok := Decide(v).(Investigate)
+	if !ok {
+		t.Fatal("the use is not found")
+	}
+	c := Investigated(v, found, nil)
+	if len(c.Writes) != 1 || c.Protect != nil || c.Writes[0].Next.State != Stuck {
+		t.Fatalf("%+v", c)
+	}
+	v.Open[0].Status = c.Writes[0].Next
+	v.Open[0].Due = v.Now.Add(time.Minute)
+	if again, ok := Decide(v).(Investigate); ok {
+		t.Fatalf("found again: %+v", again)
 	}
 }

@@ -78,16 +78,22 @@ func protect(v *View) (Step, bool) {
 	return nil, false
 }
 
-// needsRecord reports whether a finding must be recorded. Under protection that is only the
-// transaction that lost its nonce: an operator cannot decide on it before, and a protection that
-// ends automatically must not end meanwhile (L10). After an operator's RETRY, it is rebroadcast
-// before it is recorded again.
+// needsRecord reports whether a finding must be recorded. Under protection, or if none follows, that
+// is only the transaction that lost its nonce: an operator cannot decide on it before, and a
+// protection that ends automatically must not end meanwhile (L10). After an operator's RETRY, it is
+// rebroadcast before it is recorded again.
 func (v *View) needsRecord(f *Finding) bool {
-	if v.Cursor.Protected == nil {
+	if v.Cursor.Protected == nil && !v.clientMayUse(f) {
 		return true
 	}
 	return f.Tx != nil && f.Tx.Reason != ReasonNonceElsewhere &&
 		(f.Tx.LastOutcome != "" || executedUnexpectedly(f.Tx.Reason) || onHold(v, f.Tx))
+}
+
+// clientMayUse reports whether a finding may be the work of the client that holds the nonce: no
+// protection follows it.
+func (v *View) clientMayUse(f *Finding) bool {
+	return f.Tx != nil && f.Reason == ReasonNonceElsewhere && v.Submitter.Mode == External
 }
 
 // finding returns the finding that two account reads prove together and that must be recorded; nil:
@@ -254,9 +260,7 @@ func Investigated(v *View, s Investigate, by *Consumer) Change {
 func investigated(v *View, f *Finding, by *Consumer) Change {
 	f.Evidence += by.Evidence()
 	var c Change
-	// the client that holds a nonce may have used it for another transaction
-	held := f.Tx != nil && f.Reason == ReasonNonceElsewhere && v.Submitter.Mode == External
-	if v.needsProtection(f.Reason) && !held {
+	if v.needsProtection(f.Reason) && !v.clientMayUse(f) {
 		c.Protect = &Protection{
 			Expect: v.Cursor.Next, Replaces: v.Cursor.replaceable(),
 			Reason: f.Reason, Evidence: f.Evidence, ChainNonce: f.ChainNonce,
