@@ -97,7 +97,7 @@ func (r *externalRun) dieSometimes() {
 // use takes one nonce through its life.
 func (r *externalRun) use(key string) error {
 	var n *fencepostv1.Nonce
-	ttl := 30 * time.Second
+	ttl := 5 * time.Second
 	late := r.random.IntN(5) == 0
 	if late {
 		ttl = time.Second

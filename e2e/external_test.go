@@ -32,8 +32,8 @@ type externalCluster struct {
 }
 
 const (
-	externalFirst  = 1 // index of the first external account
-	externalHardly = 3 * time.Second
+	externalFirst = 1 // index of the first external account
+	hardMaxAge    = 2 * time.Second
 )
 
 func newExternalCluster(t *testing.T) *externalCluster {
@@ -42,7 +42,7 @@ func newExternalCluster(t *testing.T) *externalCluster {
 		embedded(t, 250*time.Millisecond, externalFirst+2), 3,
 		nodeOptions{
 			confirmations: 3, poll: 50 * time.Millisecond, external: externalFirst,
-			nonces: fmt.Sprintf(", pending_hard_max_age: %s", externalHardly),
+			nonces: fmt.Sprintf(", pending_hard_max_age: %s", hardMaxAge),
 		}, freshDatabase(t)), t: t}
 }
 
@@ -156,10 +156,12 @@ const (
 
 // TestExternal is clients that sign themselves, on three nodes.
 func TestExternal(t *testing.T) {
+	t.Parallel()
 	x := newExternalCluster(t)
-	t.Run("a late report, after expiry and after a takeover", x.lateReports)
-	t.Run("a queued transaction above a hole", x.aboveHole)
-	t.Run("two clients and all nodes die at random", x.diesAtRandom)
+	// no subtests: nodes end with the test that started them
+	x.lateReports()
+	x.aboveHole()
+	x.dieAtRandom()
 	x.verifySendings(t)
 	x.verifyFence(t)
 	x.verifyAudit(t)
@@ -168,8 +170,7 @@ func TestExternal(t *testing.T) {
 
 // lateReports is H46 and H47 of the requirements: the report of a holder whose reservation is over
 // is recorded by whichever node owns the account then.
-func (x *externalCluster) lateReports(t *testing.T) {
-	x.t = t
+func (x *externalCluster) lateReports() {
 	expired := x.allocate(externalFirst, "expired", time.Second)
 	x.await(expired, "it expires", isState(pendingNonce, "EXPIRED"))
 	takenOver := x.allocate(externalFirst, "taken over", time.Minute)
@@ -177,7 +178,7 @@ func (x *externalCluster) lateReports(t *testing.T) {
 	for _, n := range []*fencepostv1.Nonce{expired, takenOver} {
 		tx, err := x.chain.spend(externalFirst, n.GetNonce())
 		if err != nil {
-			t.Fatal(err)
+			x.t.Fatal(err)
 		}
 		x.record(n, tx)
 	}
@@ -188,13 +189,12 @@ func (x *externalCluster) lateReports(t *testing.T) {
 
 // aboveHole is H44 of the requirements: a transaction above a hole is in no count of the pool.
 // Neither it nor the hole is recycled; the operator fills the hole.
-func (x *externalCluster) aboveHole(t *testing.T) {
-	x.t = t
+func (x *externalCluster) aboveHole() {
 	hole := x.allocate(externalFirst, "hole", time.Minute)
 	above := x.allocate(externalFirst, "above", time.Minute)
 	tx, err := x.chain.spend(externalFirst, above.GetNonce())
 	if err != nil {
-		t.Fatal(err)
+		x.t.Fatal(err)
 	}
 	x.quarantine(hole)
 	x.quarantine(above)
@@ -202,32 +202,31 @@ func (x *externalCluster) aboveHole(t *testing.T) {
 		x.await(n, "it needs an operator", needsOperator)
 	}
 	if next := x.allocate(externalFirst, "next", time.Minute); next.GetNonce() <= above.GetNonce() {
-		t.Fatalf("nonce %d is reserved again", next.GetNonce())
+		x.t.Fatalf("nonce %d is reserved again", next.GetNonce())
 	}
-	eventually(t, time.Minute, "the hole is filled",
+	eventually(x.t, time.Minute, "the hole is filled",
 		func() error { return x.resolve(hole, fillNonce) })
 	for _, n := range []*fencepostv1.Nonce{hole, above} {
 		x.await(n, "it is accepted", isState(acceptedNonce, "BY_SETTLED_NONCE"))
 	}
-	if receipt, err := x.chain.TransactionReceipt(t.Context(), tx.Hash()); err != nil ||
+	if receipt, err := x.chain.TransactionReceipt(x.t.Context(), tx.Hash()); err != nil ||
 		receipt.Status != 1 {
-		t.Fatalf("the transaction above the hole: %v, %v", receipt, err)
+		x.t.Fatalf("the transaction above the hole: %v, %v", receipt, err)
 	}
 }
 
-// diesAtRandom has client processes and nodes die at random moments, clients also between any two
+// dieAtRandom has client processes and nodes die at random moments, clients also between any two
 // of their steps.
-func (x *externalCluster) diesAtRandom(t *testing.T) {
+func (x *externalCluster) dieAtRandom() {
 	const (
 		account = externalFirst + 1
-		length  = 15 * time.Second
-		least   = 30 // nonces
+		length  = 8 * time.Second
+		least   = 25 // nonces
 	)
-	x.t = t
 	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	x.t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	journal := filepath.Join(t.TempDir(), "journal")
+	journal := filepath.Join(x.t.TempDir(), "journal")
 	ended := make(chan struct{})
 	clients := make(chan error, 2)
 	for i := range 2 {
@@ -251,12 +250,12 @@ func (x *externalCluster) diesAtRandom(t *testing.T) {
 	for begun := time.Now(); time.Since(begun) < length || x.count(account) < least; {
 		select {
 		case err := <-clients:
-			t.Fatal(err)
+			x.t.Fatal(err)
 		case <-time.After(time.Duration(500+random.IntN(2000)) * time.Millisecond):
 		}
 		m := x.members[random.IntN(len(x.members))]
 		m.proc.kill()
-		m.start(t)
+		m.start(x.t)
 		_ = x.decide(account, journal, false) // repeated below
 		if time.Since(begun) > 3*time.Minute {
 			break
@@ -265,10 +264,10 @@ func (x *externalCluster) diesAtRandom(t *testing.T) {
 	close(ended)
 	for range 2 {
 		if err := <-clients; err != nil {
-			t.Fatal(err)
+			x.t.Fatal(err)
 		}
 	}
-	eventually(t, 4*time.Minute, "every nonce is used or free",
+	eventually(x.t, 4*time.Minute, "every nonce is used or free",
 		func() error { return x.decide(account, journal, true) })
 	x.verifyNumbers(account, x.readJournal(journal))
 }
