@@ -187,11 +187,7 @@ func (a *actor) refresh(ctx context.Context) error {
 	if !a.mail.Swap(false) && !done && !a.nonces.answered() {
 		return nil
 	}
-	if err := a.readRequests(ctx); err != nil {
-		a.mail.Store(true)
-		return err
-	}
-	inbox, err := a.e.router.inboxes.get(ctx, a.id)
+	inbox, err := a.readInbox(ctx)
 	if err != nil {
 		a.mail.Store(true)
 		return err

@@ -34,7 +34,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	stopBelow()
 	lower.Wait()
 	e.router.inboxes.end(e.Clock, 0)
-	e.router.requests.end(e.Clock, 0)
+	e.router.nonceMail.end(e.Clock, 0)
 	e.router.again.end(e.Clock, e.RenewInterval/3) // releases the leases it still acquires
 	return err
 }

@@ -47,19 +47,52 @@ func (n *nonces) answered() bool {
 	return n.more && len(n.requests) == 0 || n.unread && len(n.signed) == 0
 }
 
-// readRequests reads the requests of clients to the owner of a submitter in mode EXTERNAL.
-func (a *actor) readRequests(ctx context.Context) error {
-	if a.ledger.Submitter.Mode != txn.External {
-		return nil
-	}
-	requests, err := a.e.router.requests.get(ctx, a.id)
+// nonceMail is everything that the owner of a submitter in mode EXTERNAL reads: an inbox, the
+// requests of clients, and the bytes that they signed.
+type nonceMail struct {
+	store.Inbox
+	requests []txn.NonceRequest
+	signed   store.SignedInbox
+}
+
+// readNonceMail reads the mail of owners. The queue is read last: it has the transactions of all
+// signed bytes.
+func (r *router) readNonceMail(ctx context.Context,
+	ids []txn.SubmitterID) (map[txn.SubmitterID]nonceMail, error) {
+	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration)
+	defer cancel()
+	requests, err := r.e.Store.NonceRequests(limited, ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.nonces.requests, a.nonces.more = requests, len(requests) >= maxRequests
-	a.nonces.signed, a.nonces.unread, err = a.e.Store.PendingSigned(ctx, a.lease,
-		queueHeadOf(a.ledger.Submitter))
-	return err
+	heads := r.headsOf(ids)
+	signed, err := r.e.Store.PendingSigned(limited, ids, heads...)
+	if err != nil {
+		return nil, err
+	}
+	inboxes, err := r.e.Store.Inboxes(limited, ids, heads...)
+	if err != nil {
+		return nil, err
+	}
+	mail := make(map[txn.SubmitterID]nonceMail, len(ids))
+	for _, id := range ids {
+		mail[id] = nonceMail{inboxes[id], requests[id], signed[id]}
+	}
+	return mail, nil
+}
+
+// readInbox reads the inbox of a submitter, in mode EXTERNAL with the requests of clients.
+func (a *actor) readInbox(ctx context.Context) (store.Inbox, error) {
+	if a.ledger.Submitter.Mode != txn.External {
+		return a.e.router.inboxes.get(ctx, a.id)
+	}
+	mail, err := a.e.router.nonceMail.get(ctx, a.id)
+	if err != nil {
+		return store.Inbox{}, err
+	}
+	a.nonces.requests, a.nonces.more = mail.requests, len(mail.requests) >= maxRequests
+	a.nonces.signed, a.nonces.unread = mail.signed.List, mail.signed.More
+	return mail.Inbox, nil
 }
 
 // readReported reads the receipts of hashes that clients reported, together with the account.

@@ -21,10 +21,10 @@ import (
 type router struct {
 	e       *Engine
 	inboxes gathered[store.Inbox] // client writes for this node's submitters
-	// requests of clients about nonces, of this node's submitters in mode EXTERNAL
-	requests gathered[[]txn.NonceRequest]
-	again    gathered[*store.Lease] // leases after commits of unknown outcome
-	chains   []txn.ChainID          // of this node
+	// of those in mode EXTERNAL; it never waits for a crowd, because clients wait for the result
+	nonceMail gathered[nonceMail]
+	again     gathered[*store.Lease] // leases after commits of unknown outcome
+	chains    []txn.ChainID          // of this node
 
 	mu      sync.Mutex
 	actors  map[txn.SubmitterID]*actor
@@ -67,12 +67,7 @@ func newRouter(e *Engine) *router {
 		defer cancel()
 		return e.Store.Inboxes(limited, ids, r.headsOf(ids)...)
 	}
-	r.requests.ask = func(ctx context.Context,
-		ids []txn.SubmitterID) (map[txn.SubmitterID][]txn.NonceRequest, error) {
-		limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)
-		defer cancel()
-		return e.Store.NonceRequests(limited, ids)
-	}
+	r.nonceMail.ask = r.readNonceMail
 	r.again.ask = r.reacquireAll
 	r.again.unwanted = r.release
 	return r

@@ -78,8 +78,7 @@ func (s *nonceService) AllocateNonce(ctx context.Context,
 		return nil, status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), status.NonceState(
 			"its reservation %s has ended; use a new request_id", asked.Reservation))
 	}
-	nonce, err := s.wire(ctx, id, info)
-	return &pb.AllocateNonceResponse{Nonce: nonce, Created: asked.Created}, err
+	return &pb.AllocateNonceResponse{Nonce: wireNonce(info), Created: asked.Created}, nil
 }
 
 // RecordNonceHash records that a transaction was signed.
@@ -123,12 +122,11 @@ func (s *nonceService) ExtendReservation(ctx context.Context,
 func (s *nonceService) GetNonce(ctx context.Context,
 	r *pb.GetNonceRequest) (*pb.GetNonceResponse, error) {
 	if r.GetReservationId() != "" {
-		id, info, _, err := s.reservation(ctx, r.GetReservationId())
+		_, info, _, err := s.reservation(ctx, r.GetReservationId())
 		if err != nil {
 			return nil, err
 		}
-		nonce, err := s.wire(ctx, id.Submitter(), info)
-		return &pb.GetNonceResponse{Nonce: nonce}, err
+		return &pb.GetNonceResponse{Nonce: wireNonce(info)}, nil
 	}
 	id, err := s.submitter(ctx, r.GetSubmitter())
 	if err != nil {
@@ -138,8 +136,7 @@ func (s *nonceService) GetNonce(ctx context.Context,
 	if err != nil {
 		return nil, status.AboutNonce(r.GetSubmitter(), r.GetNonce(), err)
 	}
-	nonce, err := s.wire(ctx, id, info)
-	return &pb.GetNonceResponse{Nonce: nonce}, err
+	return &pb.GetNonceResponse{Nonce: wireNonce(info)}, nil
 }
 
 // ListNonces pages through the nonces of a submitter, highest first.
@@ -178,11 +175,7 @@ func (s *nonceService) ListNonces(ctx context.Context,
 			binary.BigEndian.AppendUint64(nil, uint64(infos[size-1].Nonce)))
 	}
 	for _, info := range infos {
-		nonce, err := s.wire(ctx, id, info)
-		if err != nil {
-			return nil, err
-		}
-		response.Nonces = append(response.Nonces, nonce)
+		response.Nonces = append(response.Nonces, wireNonce(info))
 	}
 	return response, nil
 }
@@ -234,7 +227,7 @@ func (s *nonceService) change(ctx context.Context, text string,
 	if info, _, err = s.store.NonceOf(ctx, id); err != nil {
 		return nil, status.About("reservation "+text, err)
 	}
-	return s.wire(ctx, id.Submitter(), info)
+	return wireNonce(info), nil
 }
 
 // ask records a request and waits until the owner has applied it.
@@ -291,16 +284,12 @@ func (s *nonceService) ttl(d *durationpb.Duration) (time.Duration, error) {
 	return ttl, nil
 }
 
-// wire returns the public form of a nonce.
-func (s *nonceService) wire(ctx context.Context, id txn.SubmitterID,
-	n store.NonceInfo) (*pb.Nonce, error) {
-	of, err := s.store.Submitter(ctx, id)
-	if err != nil {
-		return nil, status.About("submitter", err)
-	}
+// wireNonce returns the public form of a nonce.
+func wireNonce(n store.NonceInfo) *pb.Nonce {
 	out := &pb.Nonce{
-		Submitter: of.Name, ChainId: uint64(of.Chain), Address: of.Address.Hex(),
-		Nonce: uint64(n.Nonce), State: pb.NonceState(pb.NonceState_value["NONCE_STATE_"+
+		Submitter: n.Account.Name, ChainId: uint64(n.Account.Chain),
+		Address: n.Account.Address.Hex(),
+		Nonce:   uint64(n.Nonce), State: pb.NonceState(pb.NonceState_value["NONCE_STATE_"+
 			string(n.State)]),
 		ReservationId: n.Reservation.String(), Holder: n.Holder,
 		ReserveTime: wireTime(n.ReservedAt), ExpireTime: wireTime(n.ExpiresAt),
@@ -310,5 +299,5 @@ func (s *nonceService) wire(ctx context.Context, id txn.SubmitterID,
 	for _, h := range n.Hashes {
 		out.TxHashes = append(out.TxHashes, h.Hex())
 	}
-	return out, nil
+	return out
 }

@@ -73,8 +73,7 @@ func (s *nonceService) submitted(ctx context.Context, id txn.ReservationID,
 	if err != nil {
 		return nil, status.About("reservation "+id.String(), err)
 	}
-	nonce, err := s.wire(ctx, id.Submitter(), info)
-	return &pb.SubmitSignedResponse{Nonce: nonce, Tx: wireTx(created)}, err
+	return &pb.SubmitSignedResponse{Nonce: wireNonce(info), Tx: wireTx(created)}, nil
 }
 
 // mayReplace rejects bytes for a nonce that has another transaction, unless they replace its
@@ -184,8 +183,7 @@ func (s *nonceService) ResolveNonce(ctx context.Context,
 	if info, err = s.store.Nonce(ctx, submitter, info.Nonce); err != nil {
 		return nil, about(err)
 	}
-	nonce, err := s.wire(ctx, submitter, info)
-	return &pb.ResolveNonceResponse{Nonce: nonce}, err
+	return &pb.ResolveNonceResponse{Nonce: wireNonce(info)}, nil
 }
 
 // fill queues the cancel transaction that fills a nonce.

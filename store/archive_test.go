@@ -197,12 +197,14 @@ func TestSettle_SignedBytes_Erased(t *testing.T) {
 	if n := value[int](k, "SELECT count(tx_hash) FROM signed_tx"); n != 3 {
 		t.Errorf("%d hashes", n)
 	}
-	if list, _, err := s.PendingSigned(k.ctx, l, 10); err != nil || len(list) != 1 {
-		t.Errorf("to record: %v, %v", list, err)
+	if got, err := s.PendingSigned(k.ctx, []txn.SubmitterID{id}, 10); err != nil ||
+		len(got[id].List) != 1 {
+		t.Errorf("to record: %v, %v", got, err)
 	}
 	k.exec("UPDATE signed_tx SET raw_tx = NULL") // as of one that left the chain after it was final
-	if list, _, err := s.PendingSigned(k.ctx, l, 10); err != nil || len(list) > 0 {
-		t.Errorf("to record without bytes: %v, %v", list, err)
+	if got, err := s.PendingSigned(k.ctx, []txn.SubmitterID{id}, 10); err != nil ||
+		len(got[id].List) > 0 {
+		t.Errorf("to record without bytes: %v, %v", got, err)
 	}
 	for _, set := range []string{`raw_tx = '\x02'`, "raw_tx = NULL, nonce = 7"} {
 		if _, err := k.db.Pool.Exec(k.ctx, "UPDATE signed_tx SET "+set); err == nil {

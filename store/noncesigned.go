@@ -86,26 +86,37 @@ func (s *Store) AddSigned(ctx context.Context, id txn.TxID, a txn.Attempt) (adde
 	return n > 0, nil
 }
 
-// PendingSigned reads bytes of clients that no attempt has yet, only for the owner, which has read
-// the first head transactions of the queue. more: there may be others.
-func (s *Store) PendingSigned(ctx context.Context, lease *Lease,
-	head int) (list []txn.SignedBytes, more bool, err error) {
-	verb := fmt.Sprintf("read the signed bytes of submitter %d", lease.submitter)
+// SignedInbox is bytes of clients that no attempt has yet, lowest nonce first.
+type SignedInbox struct {
+	List []txn.SignedBytes
+	More bool // there may be others
+}
+
+// PendingSigned reads bytes of clients that no attempt has yet, of each submitter. Its owner has
+// read the first transactions of the queue, as many as in heads.
+func (s *Store) PendingSigned(ctx context.Context, ids []txn.SubmitterID,
+	heads ...int) (map[txn.SubmitterID]SignedInbox, error) {
+	verb := fmt.Sprintf("read the signed bytes of %d submitters", len(ids))
 	rows, err := s.own().PendingSigned(ctx, db.PendingSignedParams{
-		SubmitterID: int32(lease.submitter), Head: rowLimit(head), MaxRows: maxSigned})
+		SubmitterIds: plain(ids), Heads: rowLimits(len(ids), heads), MaxRows: maxSigned})
 	if err != nil {
-		return nil, false, s.failed(ctx, verb, err)
+		return nil, s.failed(ctx, verb, err)
 	}
-	list = make([]txn.SignedBytes, len(rows))
-	for i, r := range rows {
-		list[i].Tx = txn.TxID(r.TxID)
-		list[i].Attempt, err = toAttempt(db.OpenAttemptsRow{
+	of := make(map[txn.SubmitterID]SignedInbox, len(ids))
+	for _, r := range rows {
+		one := txn.SignedBytes{Tx: txn.TxID(r.TxID)}
+		one.Attempt, err = toAttempt(db.OpenAttemptsRow{
 			Kind: r.Kind, Nonce: r.Nonce, TxHash: r.TxHash, RawTx: r.RawTx, GasLimit: r.GasLimit,
 			FeeCap: r.FeeCap, Tip: r.Tip, Legacy: r.Legacy,
 		}, time.Time{})
 		if err != nil {
-			return nil, false, s.failed(ctx, verb, err)
+			return nil, s.failed(ctx, verb, err)
 		}
+		id := txn.SubmitterID(r.SubmitterID)
+		box := of[id]
+		box.List = append(box.List, one)
+		box.More = len(box.List) == maxSigned
+		of[id] = box
 	}
-	return list, len(list) == maxSigned, nil
+	return of, nil
 }

@@ -186,8 +186,9 @@ type Store struct {
 	notifyConn *dedicatedConn // wake-ups of other nodes
 
 	creates *combiner[*createJob]
-	asks    *combiner[*askJob] // requests about the nonces of clients
-	waits   *nonceWaits        // calls that wait for their results
+	asks    *combiner[*askJob]  // requests about the nonces of clients
+	helds   *combiner[*heldJob] // reads of nonces of clients
+	waits   *nonceWaits         // calls that wait for their results
 	quota   *quota
 
 	usageOpen sync.Map // of usageKey: callers whose use of quotas has a row
@@ -241,6 +242,15 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 		},
 		s.sendAsks,
 		s.refuseAsk,
+	)
+	s.helds = newCombiner(
+		limits{
+			items:       createsPerChange * cfg.MaxGroupChanges,
+			bytes:       maxCreateBytes,
+			outstanding: maxOutstanding,
+		},
+		s.sendHeld,
+		s.refuseHeld,
 	)
 	return s, nil
 }
@@ -303,6 +313,7 @@ func (s *Store) Close() {
 	}
 	s.creates.close()
 	s.asks.close()
+	s.helds.close()
 	s.waits.close()
 	s.notices.close()
 	for _, l := range s.lanes {

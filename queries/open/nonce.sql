@@ -94,7 +94,7 @@ SELECT h.nonce, h.tx_hash
 
 -- Nonces lists nonces of a submitter below one, highest first.
 -- name: Nonces :many
-SELECT sqlc.embed(x),
+SELECT sqlc.embed(x), s.name, s.chain_id, s.address,
        (SELECT array_agg(h.tx_hash ORDER BY h.created_at) FROM nonce_hash h
          WHERE h.submitter_id = x.submitter_id AND h.nonce = x.nonce)::BYTEA[] AS hashes,
        coalesce((SELECT t.tx_id FROM managed_tx t
@@ -102,16 +102,27 @@ SELECT sqlc.embed(x),
                     AND t.request_id = 'reservation/' || x.reservation_id),
                 '00000000-0000-0000-0000-000000000000')::UUID AS tx_id -- zero: none
   FROM external_nonce x
+  JOIN submitter s ON s.submitter_id = x.submitter_id
  WHERE x.submitter_id = @submitter_id AND x.nonce < @below::BIGINT
    AND (@any_state::BOOLEAN OR x.state = ANY(@states::TEXT[]))
    AND (NOT @needs_operator::BOOLEAN OR x.needs_operator)
  ORDER BY x.nonce DESC
  LIMIT @max_rows::INT;
 
--- NonceByReservation returns the nonce that a reservation holds or held last.
--- name: NonceByReservation :one
-SELECT x.nonce FROM external_nonce x
- WHERE x.submitter_id = @submitter_id AND x.reservation_id = @reservation_id;
+-- ReservedNonces lists the nonces that these reservations hold or held last.
+-- name: ReservedNonces :many
+SELECT sqlc.embed(x), s.name, s.chain_id, s.address,
+       (SELECT array_agg(h.tx_hash ORDER BY h.created_at) FROM nonce_hash h
+         WHERE h.submitter_id = x.submitter_id AND h.nonce = x.nonce)::BYTEA[] AS hashes,
+       coalesce((SELECT t.tx_id FROM managed_tx t
+                  WHERE t.submitter_id = x.submitter_id
+                    AND t.request_id = 'reservation/' || x.reservation_id),
+                '00000000-0000-0000-0000-000000000000')::UUID AS tx_id -- zero: none
+  FROM (SELECT DISTINCT unnest(@submitter_ids::INT[]) AS submitter_id,
+                        unnest(@reservations::UUID[]) AS reservation_id) a
+  JOIN external_nonce x ON x.submitter_id = a.submitter_id
+                       AND x.reservation_id = a.reservation_id
+  JOIN submitter s ON s.submitter_id = x.submitter_id;
 
 -- LowestReserved returns the lowest nonce of clients that the chain has not used for good; -1:
 -- there is none.
@@ -168,23 +179,29 @@ SELECT t.submitter_id, t.tx_id, @tx_hash::BYTEA, @nonce::BIGINT, @kind::TEXT, @r
  WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND t.signed AND t.terminal_at IS NULL
 ON CONFLICT DO NOTHING;
 
--- PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first. It knows
--- only the first @head transactions of the queue, as the owner does. Bytes of included ones wait
--- for a reorg. Erased ones are left out: their transaction was final, and has left the chain since.
+-- PendingSigned lists the bytes of clients that no attempt has yet, of each submitter the lowest
+-- nonces. It knows only the first transactions of each queue (@heads), as the owner does. Bytes of
+-- included ones wait for a reorg. Erased ones are left out: their transaction was final, and has
+-- left the chain since.
 -- name: PendingSigned :many
-SELECT s.tx_id, s.tx_hash, s.nonce, s.kind, s.raw_tx, s.gas_limit, s.fee_cap, s.tip, s.legacy
-  FROM managed_tx t
-  JOIN signed_tx s ON s.submitter_id = t.submitter_id AND s.tx_id = t.tx_id
- WHERE t.submitter_id = @submitter_id AND t.terminal_at IS NULL AND t.signed
-   AND t.receipt_tx_hash IS NULL
-   AND (t.nonce IS NOT NULL
-        OR t.tx_id IN (SELECT q.tx_id FROM managed_tx q
-                        WHERE q.submitter_id = @submitter_id AND q.nonce IS NULL
-                          AND q.terminal_at IS NULL
-                        ORDER BY q.queue_seq
-                        LIMIT @head::INT))
-   AND s.raw_tx IS NOT NULL
-   AND NOT EXISTS (SELECT FROM tx_attempt a
-                    WHERE a.submitter_id = s.submitter_id AND a.tx_hash = s.tx_hash)
- ORDER BY s.nonce, s.created_at
- LIMIT @max_rows::INT;
+SELECT p.submitter_id, p.tx_id, p.tx_hash, p.nonce, p.kind, p.raw_tx, p.gas_limit, p.fee_cap,
+       p.tip, p.legacy
+  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@heads::INT[]) AS head) o
+ CROSS JOIN LATERAL (
+       SELECT s.*
+         FROM managed_tx t
+         JOIN signed_tx s ON s.submitter_id = t.submitter_id AND s.tx_id = t.tx_id
+        WHERE t.submitter_id = o.submitter_id AND t.terminal_at IS NULL AND t.signed
+          AND t.receipt_tx_hash IS NULL
+          AND (t.nonce IS NOT NULL
+               OR t.tx_id IN (SELECT q.tx_id FROM managed_tx q
+                               WHERE q.submitter_id = o.submitter_id AND q.nonce IS NULL
+                                 AND q.terminal_at IS NULL
+                               ORDER BY q.queue_seq
+                               LIMIT o.head))
+          AND s.raw_tx IS NOT NULL
+          AND NOT EXISTS (SELECT FROM tx_attempt a
+                           WHERE a.submitter_id = s.submitter_id AND a.tx_hash = s.tx_hash)
+        ORDER BY s.nonce, s.created_at
+        LIMIT @max_rows::INT) p
+ ORDER BY p.submitter_id, p.nonce, p.created_at;

@@ -2,7 +2,7 @@
 -- one may hold that nonce. end_kind is of the request that made the nonce RECYCLABLE; empty: none.
 -- hashes are all that were reported, also those that came too late.
 -- name: EndedReservation :one
-SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.holder, q.caller,
+SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.holder, q.caller, s.name, s.chain_id, s.address,
        coalesce(q.applied_at, q.created_at)::TIMESTAMPTZ AS reserved_at,
        coalesce(e.kind, '')::TEXT AS end_kind, coalesce(e.reason, '')::TEXT AS end_reason,
        coalesce(e.operator, '')::TEXT AS end_operator,
@@ -11,6 +11,7 @@ SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.holder, q.caller,
          WHERE h.submitter_id = q.submitter_id AND h.reservation_id = q.reservation_id
            AND h.kind = 'HASH')::BYTEA[] AS hashes
   FROM nonce_request q
+  JOIN submitter s ON s.submitter_id = q.submitter_id
   LEFT JOIN LATERAL (
        SELECT r.kind, r.reason, r.operator, r.applied_at FROM nonce_request r
         WHERE r.submitter_id = q.submitter_id AND r.reservation_id = q.reservation_id

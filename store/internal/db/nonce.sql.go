@@ -360,24 +360,6 @@ func (q *Queries) LowestReserved(ctx context.Context, submitterID int32) (int64,
 	return nonce, err
 }
 
-const nonceByReservation = `-- name: NonceByReservation :one
-SELECT x.nonce FROM external_nonce x
- WHERE x.submitter_id = $1 AND x.reservation_id = $2
-`
-
-type NonceByReservationParams struct {
-	SubmitterID   int32
-	ReservationID uuid.UUID
-}
-
-// NonceByReservation returns the nonce that a reservation holds or held last.
-func (q *Queries) NonceByReservation(ctx context.Context, arg NonceByReservationParams) (int64, error) {
-	row := q.db.QueryRow(ctx, nonceByReservation, arg.SubmitterID, arg.ReservationID)
-	var nonce int64
-	err := row.Scan(&nonce)
-	return nonce, err
-}
-
 const nonceResults = `-- name: NonceResults :many
 SELECT q.request_no, q.result::TEXT AS result, coalesce(q.nonce, -1)::BIGINT AS nonce
   FROM (SELECT unnest($1::INT[]) AS submitter_id,
@@ -419,7 +401,7 @@ func (q *Queries) NonceResults(ctx context.Context, arg NonceResultsParams) ([]N
 }
 
 const nonces = `-- name: Nonces :many
-SELECT x.submitter_id, x.nonce, x.state, x.version, x.reservation_id, x.holder, x.caller, x.reason, x.message, x.needs_operator, x.reserved_at, x.expires_at, x.state_at, x.fencing_token,
+SELECT x.submitter_id, x.nonce, x.state, x.version, x.reservation_id, x.holder, x.caller, x.reason, x.message, x.needs_operator, x.reserved_at, x.expires_at, x.state_at, x.fencing_token, s.name, s.chain_id, s.address,
        (SELECT array_agg(h.tx_hash ORDER BY h.created_at) FROM nonce_hash h
          WHERE h.submitter_id = x.submitter_id AND h.nonce = x.nonce)::BYTEA[] AS hashes,
        coalesce((SELECT t.tx_id FROM managed_tx t
@@ -427,6 +409,7 @@ SELECT x.submitter_id, x.nonce, x.state, x.version, x.reservation_id, x.holder, 
                     AND t.request_id = 'reservation/' || x.reservation_id),
                 '00000000-0000-0000-0000-000000000000')::UUID AS tx_id -- zero: none
   FROM external_nonce x
+  JOIN submitter s ON s.submitter_id = x.submitter_id
  WHERE x.submitter_id = $1 AND x.nonce < $2::BIGINT
    AND ($3::BOOLEAN OR x.state = ANY($4::TEXT[]))
    AND (NOT $5::BOOLEAN OR x.needs_operator)
@@ -445,6 +428,9 @@ type NoncesParams struct {
 
 type NoncesRow struct {
 	ExternalNonce ExternalNonce
+	Name          string
+	ChainID       int64
+	Address       []byte
 	Hashes        [][]byte
 	TxID          uuid.UUID
 }
@@ -481,6 +467,9 @@ func (q *Queries) Nonces(ctx context.Context, arg NoncesParams) ([]NoncesRow, er
 			&i.ExternalNonce.ExpiresAt,
 			&i.ExternalNonce.StateAt,
 			&i.ExternalNonce.FencingToken,
+			&i.Name,
+			&i.ChainID,
+			&i.Address,
 			&i.Hashes,
 			&i.TxID,
 		); err != nil {
@@ -585,47 +574,54 @@ func (q *Queries) OpenNonces(ctx context.Context, submitterID int32) ([]OpenNonc
 }
 
 const pendingSigned = `-- name: PendingSigned :many
-SELECT s.tx_id, s.tx_hash, s.nonce, s.kind, s.raw_tx, s.gas_limit, s.fee_cap, s.tip, s.legacy
-  FROM managed_tx t
-  JOIN signed_tx s ON s.submitter_id = t.submitter_id AND s.tx_id = t.tx_id
- WHERE t.submitter_id = $1 AND t.terminal_at IS NULL AND t.signed
-   AND t.receipt_tx_hash IS NULL
-   AND (t.nonce IS NOT NULL
-        OR t.tx_id IN (SELECT q.tx_id FROM managed_tx q
-                        WHERE q.submitter_id = $1 AND q.nonce IS NULL
-                          AND q.terminal_at IS NULL
-                        ORDER BY q.queue_seq
-                        LIMIT $2::INT))
-   AND s.raw_tx IS NOT NULL
-   AND NOT EXISTS (SELECT FROM tx_attempt a
-                    WHERE a.submitter_id = s.submitter_id AND a.tx_hash = s.tx_hash)
- ORDER BY s.nonce, s.created_at
- LIMIT $3::INT
+SELECT p.submitter_id, p.tx_id, p.tx_hash, p.nonce, p.kind, p.raw_tx, p.gas_limit, p.fee_cap,
+       p.tip, p.legacy
+  FROM (SELECT unnest($1::INT[]) AS submitter_id, unnest($2::INT[]) AS head) o
+ CROSS JOIN LATERAL (
+       SELECT s.submitter_id, s.tx_id, s.tx_hash, s.nonce, s.kind, s.raw_tx, s.gas_limit, s.fee_cap, s.tip, s.legacy, s.created_at
+         FROM managed_tx t
+         JOIN signed_tx s ON s.submitter_id = t.submitter_id AND s.tx_id = t.tx_id
+        WHERE t.submitter_id = o.submitter_id AND t.terminal_at IS NULL AND t.signed
+          AND t.receipt_tx_hash IS NULL
+          AND (t.nonce IS NOT NULL
+               OR t.tx_id IN (SELECT q.tx_id FROM managed_tx q
+                               WHERE q.submitter_id = o.submitter_id AND q.nonce IS NULL
+                                 AND q.terminal_at IS NULL
+                               ORDER BY q.queue_seq
+                               LIMIT o.head))
+          AND s.raw_tx IS NOT NULL
+          AND NOT EXISTS (SELECT FROM tx_attempt a
+                           WHERE a.submitter_id = s.submitter_id AND a.tx_hash = s.tx_hash)
+        ORDER BY s.nonce, s.created_at
+        LIMIT $3::INT) p
+ ORDER BY p.submitter_id, p.nonce, p.created_at
 `
 
 type PendingSignedParams struct {
-	SubmitterID int32
-	Head        int32
-	MaxRows     int32
+	SubmitterIds []int32
+	Heads        []int32
+	MaxRows      int32
 }
 
 type PendingSignedRow struct {
-	TxID     uuid.UUID
-	TxHash   []byte
-	Nonce    int64
-	Kind     string
-	RawTx    []byte
-	GasLimit int64
-	FeeCap   string
-	Tip      string
-	Legacy   bool
+	SubmitterID int32
+	TxID        uuid.UUID
+	TxHash      []byte
+	Nonce       int64
+	Kind        string
+	RawTx       []byte
+	GasLimit    int64
+	FeeCap      string
+	Tip         string
+	Legacy      bool
 }
 
-// PendingSigned lists the bytes of clients that no attempt has yet, lowest nonce first. It knows
-// only the first @head transactions of the queue, as the owner does. Bytes of included ones wait
-// for a reorg. Erased ones are left out: their transaction was final, and has left the chain since.
+// PendingSigned lists the bytes of clients that no attempt has yet, of each submitter the lowest
+// nonces. It knows only the first transactions of each queue (@heads), as the owner does. Bytes of
+// included ones wait for a reorg. Erased ones are left out: their transaction was final, and has
+// left the chain since.
 func (q *Queries) PendingSigned(ctx context.Context, arg PendingSignedParams) ([]PendingSignedRow, error) {
-	rows, err := q.db.Query(ctx, pendingSigned, arg.SubmitterID, arg.Head, arg.MaxRows)
+	rows, err := q.db.Query(ctx, pendingSigned, arg.SubmitterIds, arg.Heads, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -634,6 +630,7 @@ func (q *Queries) PendingSigned(ctx context.Context, arg PendingSignedParams) ([
 	for rows.Next() {
 		var i PendingSignedRow
 		if err := rows.Scan(
+			&i.SubmitterID,
 			&i.TxID,
 			&i.TxHash,
 			&i.Nonce,
@@ -643,6 +640,76 @@ func (q *Queries) PendingSigned(ctx context.Context, arg PendingSignedParams) ([
 			&i.FeeCap,
 			&i.Tip,
 			&i.Legacy,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const reservedNonces = `-- name: ReservedNonces :many
+SELECT x.submitter_id, x.nonce, x.state, x.version, x.reservation_id, x.holder, x.caller, x.reason, x.message, x.needs_operator, x.reserved_at, x.expires_at, x.state_at, x.fencing_token, s.name, s.chain_id, s.address,
+       (SELECT array_agg(h.tx_hash ORDER BY h.created_at) FROM nonce_hash h
+         WHERE h.submitter_id = x.submitter_id AND h.nonce = x.nonce)::BYTEA[] AS hashes,
+       coalesce((SELECT t.tx_id FROM managed_tx t
+                  WHERE t.submitter_id = x.submitter_id
+                    AND t.request_id = 'reservation/' || x.reservation_id),
+                '00000000-0000-0000-0000-000000000000')::UUID AS tx_id -- zero: none
+  FROM (SELECT DISTINCT unnest($1::INT[]) AS submitter_id,
+                        unnest($2::UUID[]) AS reservation_id) a
+  JOIN external_nonce x ON x.submitter_id = a.submitter_id
+                       AND x.reservation_id = a.reservation_id
+  JOIN submitter s ON s.submitter_id = x.submitter_id
+`
+
+type ReservedNoncesParams struct {
+	SubmitterIds []int32
+	Reservations []uuid.UUID
+}
+
+type ReservedNoncesRow struct {
+	ExternalNonce ExternalNonce
+	Name          string
+	ChainID       int64
+	Address       []byte
+	Hashes        [][]byte
+	TxID          uuid.UUID
+}
+
+// ReservedNonces lists the nonces that these reservations hold or held last.
+func (q *Queries) ReservedNonces(ctx context.Context, arg ReservedNoncesParams) ([]ReservedNoncesRow, error) {
+	rows, err := q.db.Query(ctx, reservedNonces, arg.SubmitterIds, arg.Reservations)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReservedNoncesRow
+	for rows.Next() {
+		var i ReservedNoncesRow
+		if err := rows.Scan(
+			&i.ExternalNonce.SubmitterID,
+			&i.ExternalNonce.Nonce,
+			&i.ExternalNonce.State,
+			&i.ExternalNonce.Version,
+			&i.ExternalNonce.ReservationID,
+			&i.ExternalNonce.Holder,
+			&i.ExternalNonce.Caller,
+			&i.ExternalNonce.Reason,
+			&i.ExternalNonce.Message,
+			&i.ExternalNonce.NeedsOperator,
+			&i.ExternalNonce.ReservedAt,
+			&i.ExternalNonce.ExpiresAt,
+			&i.ExternalNonce.StateAt,
+			&i.ExternalNonce.FencingToken,
+			&i.Name,
+			&i.ChainID,
+			&i.Address,
+			&i.Hashes,
+			&i.TxID,
 		); err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 const endedReservation = `-- name: EndedReservation :one
-SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.holder, q.caller,
+SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.holder, q.caller, s.name, s.chain_id, s.address,
        coalesce(q.applied_at, q.created_at)::TIMESTAMPTZ AS reserved_at,
        coalesce(e.kind, '')::TEXT AS end_kind, coalesce(e.reason, '')::TEXT AS end_reason,
        coalesce(e.operator, '')::TEXT AS end_operator,
@@ -22,6 +22,7 @@ SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.holder, q.caller,
          WHERE h.submitter_id = q.submitter_id AND h.reservation_id = q.reservation_id
            AND h.kind = 'HASH')::BYTEA[] AS hashes
   FROM nonce_request q
+  JOIN submitter s ON s.submitter_id = q.submitter_id
   LEFT JOIN LATERAL (
        SELECT r.kind, r.reason, r.operator, r.applied_at FROM nonce_request r
         WHERE r.submitter_id = q.submitter_id AND r.reservation_id = q.reservation_id
@@ -42,6 +43,9 @@ type EndedReservationRow struct {
 	Nonce       int64
 	Holder      string
 	Caller      string
+	Name        string
+	ChainID     int64
+	Address     []byte
 	ReservedAt  time.Time
 	EndKind     string
 	EndReason   string
@@ -60,6 +64,9 @@ func (q *Queries) EndedReservation(ctx context.Context, arg EndedReservationPara
 		&i.Nonce,
 		&i.Holder,
 		&i.Caller,
+		&i.Name,
+		&i.ChainID,
+		&i.Address,
 		&i.ReservedAt,
 		&i.EndKind,
 		&i.EndReason,
