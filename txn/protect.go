@@ -78,8 +78,8 @@ func protect(v *View) (Step, bool) {
 	return nil, false
 }
 
-// needsRecord reports whether a finding must be recorded. Under protection, or if none follows, that
-// is only the transaction that lost its nonce: an operator cannot decide on it before, and a
+// needsRecord reports whether a finding must be recorded. Under protection, or if none follows,
+// that is only the transaction that lost its nonce: an operator cannot decide on it before, and a
 // protection that ends automatically must not end meanwhile (L10). After an operator's RETRY, it is
 // rebroadcast before it is recorded again.
 func (v *View) needsRecord(f *Finding) bool {
