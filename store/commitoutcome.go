@@ -81,7 +81,10 @@ func (s *Store) failed(ctx context.Context, verb string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("store: %s: %w", verb, context.Cause(ctx))
 	}
-	why := describeError(err)
+	why := err
+	if !errors.Is(err, ErrDirectory) {
+		why = describeError(err)
+	}
 	s.log.Debug("database error", "while", verb, "cause", why)
 	return fmt.Errorf("store: %s: %w", verb, why)
 }
@@ -99,6 +102,8 @@ func describeError(err error) error {
 		return fmt.Errorf("%w: %s", ErrUnavailable, netReason(err))
 	}
 	switch class := pg.Code[:min(2, len(pg.Code))]; {
+	case pg.ConstraintName == hasMoved:
+		return &MovedError{Ledger: pg.Detail}
 	case pg.Code == undefinedTable, class == "3F":
 		return fmt.Errorf("%w: run \"fencepost migrate up\"", ErrSchema)
 	case pg.Code == notPermitted:

@@ -452,6 +452,9 @@ func (s *Store) winners(ctx context.Context, group []*createJob) (map[identity]T
 		}
 		for _, r := range rows {
 			info, err := toInfo(db.TxByIDRow(r))
+			if errors.Is(err, ErrMoved) {
+				continue // explainRefusals
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -496,6 +499,8 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 			job.fail(&PolicyError{job.denial(), job.intent.Quota.Rate})
 		case !ok:
 			job.fail(ErrSubmitterNotFound)
+		case row.MovedTo != "":
+			job.fail(&MovedError{row.Name, row.MovedTo})
 		case !job.intent.Terms.NotAfter.IsZero() && !job.intent.Terms.NotAfter.After(row.ReadAt):
 			job.fail(ErrLate)
 		case job.full == nil && job.intent.Pool.ID != 0:

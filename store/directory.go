@@ -147,7 +147,11 @@ func join(ctx context.Context, tx pgx.Tx, directory *db.Queries,
 		return joined, err
 	}
 	first, last := numbersOf(no)
-	if err := claimAll(ctx, directory, no, accounts); err != nil {
+	moved, err := q.Arrivals(ctx)
+	if err != nil {
+		return joined, err
+	}
+	if err := claimAll(ctx, directory, no, accounts, moved); err != nil {
 		return joined, err
 	}
 	if err := q.SetDirectory(ctx, db.SetDirectoryParams{No: no, Name: name}); err != nil {
@@ -201,13 +205,22 @@ func numberIn(ctx context.Context, directory *db.Queries, self db.LedgerIdentity
 	return 0, fmt.Errorf("%w: a directory holds 128 ledgers", ErrCannotJoin)
 }
 
-// claimAll claims the accounts that a ledger has.
+// claimAll claims the accounts that a ledger has. Those that moved to it keep their numbers.
 func claimAll(ctx context.Context, directory *db.Queries, no int32,
-	accounts []db.AccountsOfLedgerRow) error {
+	accounts []db.AccountsOfLedgerRow, moved []db.AccountArrival) error {
 	first, last := numbersOf(no)
 	claims := db.ClaimAccountsParams{No: no}
+	arrivals := make(map[int32]db.AccountArrival, len(moved))
+	for _, m := range moved {
+		arrivals[m.SubmitterID] = m
+	}
 	for _, a := range accounts {
-		if id := txn.SubmitterID(a.SubmitterID); id < first || id > last {
+		if m, ok := arrivals[a.SubmitterID]; ok {
+			if err := directory.ClaimArrival(ctx, db.ClaimArrivalParams{MoveID: m.MoveID,
+				SubmitterID: m.SubmitterID, Name: a.Name, FromNo: m.FromNo, ToNo: no}); err != nil {
+				return err
+			}
+		} else if id := txn.SubmitterID(a.SubmitterID); id < first || id > last {
 			return fmt.Errorf("%w: submitter %q has number %d, which belongs to another ledger; "+
 				"only the first ledger may have submitters when it joins", ErrCannotJoin, a.Name,
 				a.SubmitterID)
@@ -245,4 +258,15 @@ func (s *Store) DirectoryLedgers(ctx context.Context) ([]DirectoryLedger, error)
 		all[i].First, all[i].Last = numbersOf(r.No)
 	}
 	return all, nil
+}
+
+// LedgerOf names the ledger that has the submitter of this name, according to the directory in this
+// database.
+func (s *Store) LedgerOf(ctx context.Context, name string) (string, error) {
+	ledger, err := s.read().LedgerOfAccount(ctx, name)
+	verb := fmt.Sprintf("look for submitter %q in the directory", name)
+	if isNoRows(err) {
+		return "", fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
+	}
+	return ledger, s.failed(ctx, verb, err)
 }

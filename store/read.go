@@ -98,6 +98,9 @@ func (s *Store) Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error
 }
 
 func toInfo(row db.TxByIDRow) (TxInfo, error) {
+	if row.MovedTo != "" {
+		return TxInfo{}, &MovedError{row.SubmitterName, row.MovedTo}
+	}
 	tx, err := toTx(row.ManagedTx)
 	if err != nil {
 		return TxInfo{}, fmt.Errorf("store: read transaction %s: %w", row.ManagedTx.TxID, err)

@@ -66,10 +66,19 @@ type MoveReport struct {
 // without a cursor are paused, open transactions are marked (txn.Tx.Restored), commands that were
 // not applied are finished, and resume tokens and decisions on earlier protections become invalid.
 // Nodes must be stopped: it returns ErrLedgerLive while a node or a lease is live. It checks this
-// before it locks anything, so that a refused call does not disturb running nodes.
+// before it locks anything, so that a refused call does not disturb running nodes. Accounts that
+// left the ledger after the backup get their tombstones again, from the directory.
 func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 	var report RecoverReport
-	err := s.onStopped(ctx, "recover the ledger", func(tx pgx.Tx) (err error) {
+	const verb = "recover the ledger"
+	away, err := s.mustSeal(ctx)
+	if err != nil {
+		return RecoverReport{}, s.failed(ctx, verb, err)
+	}
+	err = s.onStopped(ctx, verb, func(tx pgx.Tx) (err error) {
+		if err = sealAll(ctx, tx, away); err != nil {
+			return err
+		}
 		if err = parkUndelivered(ctx, tx); err != nil {
 			return err
 		}
@@ -93,7 +102,15 @@ func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 // next nonce. Nodes must be stopped, as for [Store.Recover].
 func (s *Store) Move(ctx context.Context) (MoveReport, error) {
 	var report MoveReport
-	err := s.onStopped(ctx, "move the ledger", func(tx pgx.Tx) (err error) {
+	const verb = "move the ledger"
+	away, err := s.mustSeal(ctx)
+	if err != nil {
+		return MoveReport{}, s.failed(ctx, verb, err)
+	}
+	err = s.onStopped(ctx, verb, func(tx pgx.Tx) (err error) {
+		if err = sealAll(ctx, tx, away); err != nil {
+			return err
+		}
 		if err = parkUndelivered(ctx, tx); err != nil {
 			return err
 		}
@@ -188,7 +205,7 @@ func recoverAll(ctx context.Context, q *db.Queries) (r RecoverReport, err error)
 	if _, err := q.EndCommands(ctx, restoredResult); err != nil {
 		return r, err
 	}
-	if _, err := q.MarkRestored(ctx); err != nil {
+	if _, err := q.MarkRestored(ctx, 0); err != nil {
 		return r, err
 	}
 	paused, err := q.PauseUnstarted(ctx, unstartedReason)

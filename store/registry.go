@@ -192,6 +192,9 @@ func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInf
 	if len(rows) == 0 {
 		return SubmitterInfo{}, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
 	}
+	if ledger := rows[0].MovedTo; ledger != "" {
+		return SubmitterInfo{}, fmt.Errorf("store: %s: %w", verb, &MovedError{rows[0].Name, ledger})
+	}
 	info, err := toSubmitterInfo(rows[0])
 	return info, s.failed(ctx, verb, err)
 }
@@ -272,11 +275,24 @@ func toPause(r db.SubmittersRow) *Pause {
 const maxLookups = 1 << 16
 
 // lookups cache the ids of names and accounts, and the names of ids. Ids and names never change and
-// are never reused, so an entry stays valid.
+// are never reused. An account may move to another ledger; other statements notice that too.
 type lookups struct {
 	mu    sync.Mutex
+	since time.Time // of ids
 	ids   map[string]txn.SubmitterID
 	names map[txn.SubmitterID]string
+}
+
+// lookupsLast is how long an account that has moved may be looked up as if it had not.
+const lookupsLast = 5 * time.Second
+
+// expire forgets the ids once they are old.
+func (l *lookups) expire(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.since) > lookupsLast {
+		l.ids, l.since = nil, now
+	}
 }
 
 func (l *lookups) get(key string) (txn.SubmitterID, bool) {
@@ -343,15 +359,18 @@ func (s *Store) Lookup(ctx context.Context, nameOrAccountID string) (txn.Submitt
 	if isAccount {
 		key = txn.AccountID(chain, address)
 	}
+	s.lookups.expire(s.clock.Now())
 	if id, ok := s.lookups.get(key); ok {
 		return id, nil
 	}
-	var id int32
+	var row db.SubmitterByNameRow
 	if isAccount {
-		id, err = s.read().SubmitterByAccount(ctx,
+		var r db.SubmitterByAccountRow
+		r, err = s.read().SubmitterByAccount(ctx,
 			db.SubmitterByAccountParams{ChainID: int64(chain), Address: address[:]})
+		row = db.SubmitterByNameRow(r)
 	} else {
-		id, err = s.read().SubmitterByName(ctx, nameOrAccountID)
+		row, err = s.read().SubmitterByName(ctx, nameOrAccountID)
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, fmt.Errorf("store: %s: %w", verb(), ErrSubmitterNotFound)
@@ -359,8 +378,11 @@ func (s *Store) Lookup(ctx context.Context, nameOrAccountID string) (txn.Submitt
 	if err != nil {
 		return 0, s.failed(ctx, verb(), err)
 	}
-	s.lookups.put(key, txn.SubmitterID(id))
-	return txn.SubmitterID(id), nil
+	if row.MovedTo != "" {
+		return 0, fmt.Errorf("store: %s: %w", verb(), &MovedError{row.Name, row.MovedTo})
+	}
+	s.lookups.put(key, txn.SubmitterID(row.SubmitterID))
+	return txn.SubmitterID(row.SubmitterID), nil
 }
 
 // SetPolicies changes policies of a submitter, and those that are not named stay as they are. Its

@@ -68,7 +68,8 @@ const adoptServer = `UPDATE ledger
        timeline_before = NULL, timeline_xid = NULL`
 
 // compareAccounts sets whether accounts count as compared with the chain.
-const compareAccounts = `UPDATE submitter SET timeline = CASE WHEN $1 THEN $2::INT ELSE 0 END`
+const compareAccounts = `UPDATE submitter SET timeline = CASE WHEN $1 THEN $2::INT ELSE 0 END
+ WHERE moved_to IS NULL`
 
 // foreignQuery reports whether events have numbers of another server: it is recorded as another
 // one, or they are to come here.
@@ -92,7 +93,9 @@ const raiseSequences = `SELECT setval('queue_seq', greatest(
            (SELECT max(command_id) FROM sink_command))),
        setval('submitter_submitter_id_seq', greatest(
            (SELECT last_value FROM submitter_submitter_id_seq),
-           (SELECT max(submitter_id) FROM submitter)))`
+           (SELECT max(s.submitter_id) FROM submitter s
+             WHERE NOT EXISTS (SELECT FROM account_arrival a
+                                WHERE a.submitter_id = s.submitter_id))))`
 
 // adoptLimit bounds each statement of an adoption; ageEvents writes every event.
 const adoptLimit = time.Hour

@@ -167,6 +167,16 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		"ClaimAccounts": {"INSERT INTO directory_account"},
 		"AddLedger":     {"INSERT INTO directory_ledger"},
 		"SetDirectory":  {"UPDATE ledger"},
+		// So is AccountMove: TestMove.
+		"BeginMove":          {"INSERT INTO directory_move"},
+		"RedirectMove":       {"UPDATE directory_move"},
+		"SealMove":           {"UPDATE directory_move"},
+		"FinishMove":         {"UPDATE directory_account", "UPDATE directory_move"},
+		"ClaimArrival":       {"INSERT INTO directory_move", "UPDATE directory_account"},
+		"SealLease":          {"UPDATE submitter_lease"},
+		"SealSubmitter":      {"UPDATE submitter"},
+		"KeepOldProgramsOut": {"UPDATE ledger"},
+		"AddArrival":         {"INSERT INTO account_arrival"},
 		// The table of nodes is no ledger: nothing that is right or wrong rests on it.
 		"Heartbeat": {"DELETE FROM node", "INSERT INTO node"},
 		"Leave":     {"DELETE FROM node"},

@@ -172,6 +172,7 @@ var hints = map[string]string{
 	"SUBMITTER_NOT_FOUND":    `see "fencepost submitter list"`,
 	"SUBMITTER_EXISTS":       `see "fencepost submitter list"`,
 	"SUBMITTER_PAUSED":       `resume with "fencepost submitter resume NAME"`,
+	"SUBMITTER_MOVED":        `use --server with a node of that ledger`,
 	"TX_NOT_FOUND":           `see "fencepost tx list"`,
 	"NONCE_NOT_FOUND":        `see "fencepost nonce list NAME"`,
 	"IDEMPOTENCY_KEY_REUSED": `see "fencepost tx get --submitter NAME --request-id KEY"`,

@@ -127,22 +127,14 @@ func (p *program) withLedger(c *cobra.Command, f configFlags, name string,
 	do func(ctx context.Context, ledger *store.Store) error) error {
 	return p.withDirectory(c, f,
 		func(ctx context.Context, cfg *config.Config, directory *store.Store) error {
-			if len(cfg.Ledgers) > 0 {
-				var err error
-				if cfg, err = cfg.OfLedger(name); err != nil {
-					return err
-				}
+			if len(cfg.Ledgers) == 0 {
+				name = ""
 			}
-			url := cfg.Database.URL.Reveal()
-			ledger, err := store.Open(ctx, store.Config{URL: url, Schema: cfg.Database.Schema,
-				Node: "ledger/" + uuid.NewString(), Directory: directory})
+			ledger, err := openLedger(ctx, cfg, name, directory)
 			if err != nil {
 				return err
 			}
 			defer ledger.Close()
-			if err := ledger.CheckSchema(ctx); err != nil {
-				return node.Unreachable(err, url, cfg.DatabaseKey())
-			}
 			return do(ctx, ledger)
 		})
 }

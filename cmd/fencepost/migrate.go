@@ -36,7 +36,10 @@ func (f *databaseFlags) add(c *cobra.Command) {
 }
 
 // database is the location of the ledger; key is the flag, variable or key that named it.
-type database struct{ url, schema, key string }
+type database struct {
+	url, schema, key string
+	cfg              *config.Config // nil: no configuration was given
+}
 
 // database is the database in the flags, the environment or the configuration.
 func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err error) {
@@ -68,7 +71,7 @@ func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err e
 	if err != nil {
 		return l, err
 	}
-	return database{cfg.Database.URL.Reveal(), cfg.Database.Schema, cfg.DatabaseKey()}, nil
+	return database{cfg.Database.URL.Reveal(), cfg.Database.Schema, cfg.DatabaseKey(), cfg}, nil
 }
 
 func (p *program) migrateUpCommand() *cobra.Command {

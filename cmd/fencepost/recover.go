@@ -29,7 +29,9 @@ database transaction, this command
   - ends all pending commands, and raises the numbers of protections, so that no earlier decision
     takes effect;
   - raises the fencing token of every lease, so that no earlier owner can write;
-  - raises the epoch of the feed, so that earlier resume tokens of watchers are rejected.
+  - raises the epoch of the feed, so that earlier resume tokens of watchers are rejected;
+  - marks the accounts that moved to another ledger after the backup, from the directory: they never
+    send from this one again.
 
 Queued transactions may have run after the backup; only the chain shows which.
 
@@ -56,7 +58,7 @@ repeated.`,
 		if err != nil {
 			return err
 		}
-		return node.Unreachable(p.recoverLedger(c, at.url, at.schema, moved), at.url, at.key)
+		return node.Unreachable(p.recoverLedger(c, at, moved), at.url, at.key)
 	}
 	f.add(c)
 	c.Flags().BoolVar(&moved, "moved", false, "the database is a complete copy on another server")
@@ -64,10 +66,20 @@ repeated.`,
 	return c
 }
 
-func (p *program) recoverLedger(c *cobra.Command, url, schema string, moved bool) error {
-	s, err := store.Open(c.Context(), store.Config{
-		URL: url, Schema: schema, Node: "recover/" + uuid.NewString(), Adopts: true,
-	})
+func (p *program) recoverLedger(c *cobra.Command, at database, moved bool) error {
+	cfg := store.Config{URL: at.url, Schema: at.schema, Node: "recover/" + uuid.NewString(),
+		Adopts: true}
+	if at.cfg != nil {
+		directory, err := node.OpenDirectory(c.Context(), at.cfg, cfg.Node, nil)
+		if err != nil {
+			return err
+		}
+		if directory != nil {
+			defer directory.Close()
+			cfg.Directory = directory
+		}
+	}
+	s, err := store.Open(c.Context(), cfg)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ func (p *program) submitterCommand() *cobra.Command {
 	c := p.group("submitter", "Register and manage the accounts that Fencepost sends from",
 		p.submitterAddCommand(f), p.submitterListCommand(f), p.submitterShowCommand(f),
 		p.submitterUpdateCommand(f), p.submitterPauseCommand(f), p.submitterResumeCommand(f),
-		p.submitterProtectCommand(f), p.submitterExitProtectCommand(f), p.submitterLogCommand(f))
+		p.submitterProtectCommand(f), p.submitterExitProtectCommand(f), p.submitterLogCommand(f),
+		p.submitterMoveCommand())
 	f.add(c)
 	return c
 }

@@ -6,6 +6,8 @@ type Directory struct {
 	URL     Secret // from URLFile if that is set
 	URLFile string
 	Schema  string
+	// accounts may move between ledgers
+	AllowMoves bool
 }
 
 func directorySection() field[Config] {
@@ -22,6 +24,10 @@ func directorySection() field[Config] {
 			func(d *Directory) *string { return &d.URLFile }),
 		value("schema", schemaName(), "public", "The schema of the directory's tables.",
 			func(d *Directory) *string { return &d.Schema }),
+		value("allow_moves", yesNo(), "false",
+			"Allows \"fencepost submitter move\" to move accounts between ledgers. Only that "+
+				"command reads it.",
+			func(d *Directory) *bool { return &d.AllowMoves }),
 	)
 }
 

@@ -6,10 +6,20 @@
 CREATE FUNCTION guard_token(id INT) RETURNS BIGINT LANGUAGE sql VOLATILE AS
     'SELECT l.fencing_token FROM submitter_lease l WHERE l.submitter_id = id';
 
+-- An account comes from another ledger, with all its rows, in this transaction.
+CREATE FUNCTION guard_arrives(id INT) RETURNS BOOLEAN LANGUAGE sql VOLATILE AS
+    'SELECT EXISTS (SELECT FROM account_arrival a
+                     WHERE a.submitter_id = id
+                       AND a.xmin::TEXT::BIGINT
+                           = pg_current_xact_id()::TEXT::BIGINT & 4294967295)';
+
 CREATE FUNCTION guard_row() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
         RAISE EXCEPTION 'guard: % deletes a row of the ledger', TG_TABLE_NAME;
+    END IF;
+    IF TG_OP = 'INSERT' AND guard_arrives(NEW.submitter_id) THEN
+        RETURN NULL;
     END IF;
     -- The signed bytes of a settled transaction are erased.
     IF TG_OP = 'UPDATE' AND TG_TABLE_NAME = 'tx_attempt'
@@ -46,7 +56,8 @@ BEGIN
         RAISE EXCEPTION 'guard: a transaction is deleted';
     ELSIF TG_OP = 'INSERT' THEN
         IF NOT (NEW.state = 'QUEUED' AND NEW.version = 1
-                AND NEW.nonce IS NULL AND NEW.fencing_token = 0) THEN
+                AND NEW.nonce IS NULL AND NEW.fencing_token = 0)
+           AND NOT guard_arrives(NEW.submitter_id) THEN
             RAISE EXCEPTION 'guard: transaction % is inserted as % with version %',
                 NEW.tx_id, NEW.state, NEW.version;
         END IF;
@@ -117,6 +128,9 @@ BEGIN
     IF tx.version IS NULL OR tx.version < NEW.seq THEN
         RAISE EXCEPTION 'guard: event % of transaction % has no move', NEW.seq, NEW.tx_id;
     END IF;
+    IF guard_arrives(NEW.submitter_id) THEN
+        RETURN NULL;
+    END IF;
     IF NEW.fencing_token = 0
        AND (NEW.seq = 1 AND NEW.kind = 'QUEUED'
             OR NEW.kind = 'CANCELLED' AND tx.state = 'CANCELLED' AND tx.version = NEW.seq
@@ -171,7 +185,8 @@ BEGIN
     ELSIF NEW.applied_at IS NULL AND NEW.nonce IS NULL
           AND (TG_OP = 'INSERT' OR OLD.kind = 'ALLOCATE' AND OLD.nonce IS NULL) THEN
         RETURN NULL;
-    ELSIF TG_OP = 'UPDATE' AND NEW IS NOT DISTINCT FROM OLD THEN
+    ELSIF TG_OP = 'UPDATE' AND NEW IS NOT DISTINCT FROM OLD
+          OR TG_OP = 'INSERT' AND guard_arrives(NEW.submitter_id) THEN
         RETURN NULL;
     ELSIF NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
         RAISE EXCEPTION 'guard: request % is applied under token %, the live token is %',

@@ -227,6 +227,9 @@ func (n *Node) work(ctx context.Context) error {
 	if err := n.findLedger(ctx, settle, n.store.CheckSchema); err != nil {
 		return err
 	}
+	if err := n.sealMoved(ctx); err != nil {
+		return err
+	}
 	if err := n.registerAll(ctx, settle); err != nil {
 		return err
 	}
@@ -336,6 +339,11 @@ func (n *Node) register(ctx context.Context, s config.Submitter) error {
 		// Other submitters must not wait for the directory.
 		n.log.Warn("submitter not registered; the next start tries again", "submitter", s.Name,
 			"error", err)
+		return nil
+	}
+	if errors.Is(err, store.ErrMoved) {
+		n.log.Warn("submitter has moved; remove it from the configuration of this ledger",
+			"submitter", s.Name, "error", err)
 		return nil
 	}
 	if err != nil {

@@ -28,7 +28,10 @@ GRANT SELECT, INSERT, UPDATE, DELETE
        $schema.tx_approval
     TO $role;
 GRANT SELECT, INSERT, UPDATE ON $schema.submitter_settled TO $role;
-GRANT SELECT ON $schema.archive_lease, $schema.directory_ledger TO $role;
+GRANT SELECT
+    ON $schema.archive_lease, $schema.directory_ledger, $schema.directory_move,
+       $schema.account_arrival
+    TO $role;
 GRANT SELECT, INSERT ON $schema.directory_account TO $role;
 -- The signed bytes: whoever reads them can broadcast them. A trigger lets them only be erased.
 GRANT SELECT, INSERT ON $schema.tx_attempt, $schema.signed_tx TO $role;

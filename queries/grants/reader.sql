@@ -14,6 +14,6 @@ GRANT SELECT
        $schema.sink_lease, $schema.sink_cursor, $schema.sink_parked, $schema.sink_command,
        $schema.caller_usage, $schema.audit_checkpoint, $schema.tx_approval,
        $schema.submitter_settled, $schema.archive_lease,
-       $schema.directory_ledger, $schema.directory_account,
-       $schema.account_balance, $schema.top_up
+       $schema.directory_ledger, $schema.directory_account, $schema.directory_move,
+       $schema.account_arrival, $schema.account_balance, $schema.top_up
     TO $role;

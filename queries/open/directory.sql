@@ -15,6 +15,11 @@ SELECT a.name, a.chain_id, a.address, a.no, d.name AS ledger, d.ledger_id
   FROM directory_account a JOIN directory_ledger d ON d.no = a.no
  WHERE a.name = @name OR (a.chain_id = @chain_id AND a.address = @address);
 
+-- LedgerOfAccount names the ledger that has claimed a name.
+-- name: LedgerOfAccount :one
+SELECT d.name FROM directory_account a JOIN directory_ledger d ON d.no = a.no
+ WHERE a.name = @name;
+
 -- LockDirectory makes ledgers join one after another.
 -- name: LockDirectory :exec
 LOCK TABLE directory_ledger IN SHARE ROW EXCLUSIVE MODE;
@@ -62,7 +67,9 @@ SELECT l.ledger_id, coalesce(l.ledger_name, '') AS ledger_name, l.directory_no F
 LOCK TABLE submitter IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: AccountsOfLedger :many
-SELECT s.submitter_id, s.name, s.chain_id, s.address FROM submitter s ORDER BY s.submitter_id;
+SELECT s.submitter_id, s.name, s.chain_id, s.address FROM submitter s
+ WHERE s.moved_to IS NULL
+ ORDER BY s.submitter_id;
 
 -- name: SetDirectory :exec
 UPDATE ledger SET directory_no = @no::INT, ledger_name = @name::TEXT;

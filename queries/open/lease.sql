@@ -111,7 +111,7 @@ UPDATE submitter_lease l
 -- name: Orphans :many
 WITH RECURSIVE free AS MATERIALIZED (
     SELECT l.submitter_id FROM submitter_lease l
-     WHERE l.expires_at <= clock_timestamp()
+     WHERE l.expires_at <= clock_timestamp() AND l.moved_to IS NULL
      LIMIT @crowd::BIGINT
 ), many AS MATERIALIZED (
     SELECT 0 AS submitter_id FROM free f HAVING count(f.submitter_id) >= @crowd::BIGINT
@@ -185,6 +185,7 @@ SELECT o.submitter_id
  CROSS JOIN LATERAL (
        SELECT l.submitter_id, l.expires_at FROM submitter_lease l
         WHERE l.submitter_id = w.submitter_id AND l.expires_at <= clock_timestamp()
+          AND l.moved_to IS NULL
         OFFSET 0) o
   JOIN submitter s ON s.submitter_id = o.submitter_id
  WHERE s.chain_id = ANY(@chain_ids::BIGINT[])
@@ -202,6 +203,7 @@ SELECT l.submitter_id, l.fencing_token,
   JOIN submitter s ON s.submitter_id = l.submitter_id
  WHERE s.chain_id = @chain_id::BIGINT AND s.submitter_id > @after::INT
    AND l.submitter_id > @after::INT AND l.expires_at <= clock_timestamp()
+   AND l.moved_to IS NULL
  ORDER BY l.submitter_id
  LIMIT @max_rows::INT;
 

@@ -74,7 +74,7 @@ SELECT m.pool_id, m.submitter_id, s.name, m.status, m.changed_at,
 
 -- TxsByPoolRequest is TxsByRequest for transactions that were created with a pool.
 -- name: TxsByPoolRequest :many
-SELECT sqlc.embed(t), s.name AS submitter_name,
+SELECT sqlc.embed(t), s.name AS submitter_name, coalesce(s.moved_to, '')::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash

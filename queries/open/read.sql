@@ -4,7 +4,7 @@
 -- see Commit.
 
 -- name: TxByID :one
-SELECT sqlc.embed(t), s.name AS submitter_name,
+SELECT sqlc.embed(t), s.name AS submitter_name, coalesce(s.moved_to, '')::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -21,7 +21,7 @@ SELECT a.submitter_id, a.tx_id FROM tx_attempt a
  LIMIT 1;
 
 -- name: TxsByRequest :many
-SELECT sqlc.embed(t), s.name AS submitter_name,
+SELECT sqlc.embed(t), s.name AS submitter_name, coalesce(s.moved_to, '')::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -53,6 +53,7 @@ WITH page AS MATERIALIZED (
             ORDER BY q.tx_id DESC
             LIMIT @max_rows::INT) q
      WHERE (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT)
+       AND s.moved_to IS NULL
        AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT @max_rows::INT
@@ -62,7 +63,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT sqlc.embed(t), m.submitter_name,
+SELECT sqlc.embed(t), m.submitter_name, ''::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -100,6 +101,7 @@ WITH page AS MATERIALIZED (
                AND o.created_at < @created_before::TIMESTAMPTZ)
            ) q
      WHERE (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT)
+       AND s.moved_to IS NULL
        AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
      ORDER BY q.queue_seq DESC
      LIMIT @max_rows::INT
@@ -109,7 +111,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT sqlc.embed(t), m.submitter_name,
+SELECT sqlc.embed(t), m.submitter_name, ''::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -146,6 +148,7 @@ WITH page AS MATERIALIZED (
             ORDER BY l.tx_id DESC
             LIMIT @max_rows::INT) q
      WHERE (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT)
+       AND s.moved_to IS NULL
        AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT @max_rows::INT
@@ -155,7 +158,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT sqlc.embed(t), m.submitter_name,
+SELECT sqlc.embed(t), m.submitter_name, ''::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -190,7 +193,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT sqlc.embed(t), s.name AS submitter_name,
+SELECT sqlc.embed(t), s.name AS submitter_name, coalesce(s.moved_to, '')::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -222,7 +225,8 @@ SELECT a.attempt_no, a.kind, a.nonce, a.tx_hash, a.gas_limit, a.fee_cap, a.tip, 
 -- AcceptanceOf returns whether these submitters accept new transactions: their status and mode, and
 -- the reason of a protection.
 -- name: AcceptanceOf :many
-SELECT s.submitter_id, s.status, s.mode, coalesce(n.protect_reason, '')::TEXT AS protect_reason,
+SELECT s.submitter_id, s.name, s.status, s.mode, coalesce(s.moved_to, '')::TEXT AS moved_to,
+       coalesce(n.protect_reason, '')::TEXT AS protect_reason,
        clock_timestamp()::TIMESTAMPTZ AS read_at
   FROM submitter s LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
  WHERE s.submitter_id = ANY(@submitter_ids::INT[]);

@@ -48,6 +48,7 @@ UPDATE submitter_command k
 WITH paused AS (
     UPDATE submitter s SET status = 'PAUSED'
      WHERE NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id)
+       AND s.moved_to IS NULL
  RETURNING s.submitter_id
 )
 INSERT INTO submitter_command (submitter_id, kind, reason, operator, applied_at, result,
@@ -59,10 +60,12 @@ SELECT p.submitter_id, 'PAUSE', @reason::TEXT, 'recover', clock_timestamp(), 'AP
 
 -- MarkRestored marks the transactions that are not final: each may have been executed in the lost
 -- part, even under another attempt that was signed there, and never becomes final as not executed.
+-- @one_submitter is one submitter; 0: all.
 -- name: MarkRestored :execrows
 UPDATE managed_tx t SET restored = TRUE, fencing_token = l.fencing_token
   FROM submitter_lease l
- WHERE l.submitter_id = t.submitter_id AND t.terminal_at IS NULL;
+ WHERE l.submitter_id = t.submitter_id AND t.terminal_at IS NULL
+   AND (@one_submitter::INT = 0 OR t.submitter_id = @one_submitter::INT);
 
 -- ProtectRestored appends the evidence of a protection in force to its own. Its own evidence stays
 -- unchanged, or a repeated recovery would nest it. The count of protections continues beyond every
@@ -85,7 +88,8 @@ WITH protected AS (
            fencing_token    = l.fencing_token,
            updated_at       = clock_timestamp()
       FROM submitter_lease l
-     WHERE l.submitter_id = n.submitter_id
+     WHERE l.submitter_id = n.submitter_id AND l.moved_to IS NULL
+       AND (@one_submitter::INT = 0 OR n.submitter_id = @one_submitter::INT)
  RETURNING n.submitter_id, n.protections, n.protect_evidence, n.fencing_token
 )
 INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at,

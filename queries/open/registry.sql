@@ -103,10 +103,12 @@ SELECT s.submitter_id, s.name
   FROM submitter s WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
 
 -- name: SubmitterByName :one
-SELECT s.submitter_id FROM submitter s WHERE s.name = @name;
+SELECT s.submitter_id, s.name, coalesce(s.moved_to, '')::TEXT AS moved_to
+  FROM submitter s WHERE s.name = @name;
 
 -- name: SubmitterByAccount :one
-SELECT s.submitter_id FROM submitter s WHERE s.chain_id = @chain_id AND s.address = @address;
+SELECT s.submitter_id, s.name, coalesce(s.moved_to, '')::TEXT AS moved_to
+  FROM submitter s WHERE s.chain_id = @chain_id AND s.address = @address;
 
 -- Submitters also returns why a submitter is paused: of the pauses since the last resume, the
 -- newest of the policy on_failure, which must not be overlooked, or else the newest. Only the
@@ -114,6 +116,7 @@ SELECT s.submitter_id FROM submitter s WHERE s.chain_id = @chain_id AND s.addres
 -- name: Submitters :many
 SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status,
        s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
+       coalesce(s.moved_to, '')::TEXT AS moved_to,
        l.owner_node, l.fencing_token, l.acquired_at, l.expires_at,
        (l.expires_at > clock_timestamp())::BOOLEAN AS live,
        n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at,
@@ -170,6 +173,7 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
         ORDER BY (k.action = 'ON_FAILURE') DESC, k.applied_at DESC
         LIMIT 1) p ON TRUE
  WHERE s.name > @after_name AND (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT)
+   AND (s.moved_to IS NULL OR @submitter_id::INT <> 0)
    AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
  ORDER BY s.name
  LIMIT @max_rows::INT;

@@ -25,7 +25,8 @@ SELECT count(*)::BIGINT                                                 AS submi
                         WHERE t.submitter_id = o.submitter_id AND t.nonce IS NULL
                           AND t.terminal_at IS NULL
                         LIMIT @most_queued::BIGINT) t
-                 WHERE @any_name::BOOLEAN OR o.name = ANY(@names::TEXT[])
+                 WHERE (@any_name::BOOLEAN OR o.name = ANY(@names::TEXT[]))
+                   AND o.moved_to IS NULL
                  LIMIT @most_queued::BIGINT) c)::BIGINT                 AS queued,
        coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
        coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
@@ -53,7 +54,7 @@ SELECT count(*)::BIGINT                                                 AS submi
          FROM managed_tx t
         WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
           AND t.terminal_at IS NULL) f
- WHERE @any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]);
+ WHERE (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[])) AND s.moved_to IS NULL;
 
 -- SubmittersIn lists the names of submitters in one of some conditions, by name. Unfunded is
 -- decided as for Totals.
@@ -61,7 +62,7 @@ SELECT count(*)::BIGINT                                                 AS submi
 SELECT s.name
   FROM submitter s
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
- WHERE s.name > @after_name
+ WHERE s.name > @after_name AND s.moved_to IS NULL
    AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
    AND ((@protected::BOOLEAN AND n.protect_reason IS NOT NULL)
         OR (@paused::BOOLEAN AND s.status = 'PAUSED')

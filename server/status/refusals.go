@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
@@ -217,4 +219,18 @@ func AboutTxs(ids []string, err error) error {
 		ids = ids[:MaxViolations]
 	}
 	return About("transactions "+strings.Join(ids, ", ")+more, err)
+}
+
+// metadataLedger is the key of ErrorInfo's metadata with the ledger that has an account now.
+const metadataLedger = "ledger"
+
+// movedStatus rejects a request for an account that another ledger has.
+func movedStatus(err error, moved *store.MovedError) *grpcstatus.Status {
+	const reason = pb.ErrorReason_ERROR_REASON_SUBMITTER_MOVED
+	m := mapping{code: codes.FailedPrecondition, reason: reason,
+		message: fmt.Sprintf("moved to ledger %q, nothing was done here; send the request to a "+
+			"node of that ledger", moved.Ledger)}
+	return withInfo(grpcstatus.New(m.code, m.subject(err)+": "+m.message),
+		&errdetails.ErrorInfo{Reason: ReasonName(reason), Domain: Domain,
+			Metadata: map[string]string{metadataLedger: moved.Ledger}})
 }

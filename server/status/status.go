@@ -121,6 +121,9 @@ func From(err error, callID string) *grpcstatus.Status {
 	if errors.As(err, &refused) {
 		return refused.status(err)
 	}
+	if moved, ok := errors.AsType[*store.MovedError](err); ok {
+		return movedStatus(err, moved)
+	}
 	// A call that the client ended is not a fault, even if that made the database unreachable.
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -183,7 +186,12 @@ func retryInfo(delay time.Duration) []protoadapt.MessageV1 {
 // WithReason adds an ErrorInfo with the reason, and the other details, to a status.
 func WithReason(s *grpcstatus.Status, reason pb.ErrorReason,
 	details ...protoadapt.MessageV1) *grpcstatus.Status {
-	info := &errdetails.ErrorInfo{Reason: ReasonName(reason), Domain: Domain}
+	return withInfo(s, &errdetails.ErrorInfo{Reason: ReasonName(reason), Domain: Domain},
+		details...)
+}
+
+func withInfo(s *grpcstatus.Status, info *errdetails.ErrorInfo,
+	details ...protoadapt.MessageV1) *grpcstatus.Status {
 	full, err := s.WithDetails(append([]protoadapt.MessageV1{info}, details...)...)
 	if err != nil {
 		return s // the details cannot be marshalled; code and message are still right

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
@@ -58,6 +59,7 @@ func TestReasons_AllHaveAnError(t *testing.T) {
 		errors.New("defect"), Invalid(), UnknownField(), PayloadTooLarge(2, 1),
 		PermissionDenied("no"), DecisionRefused("no"), ProtectionChanged("no"), PauseChanged("no"),
 		SubmitterProtected("no"), SubmitterPaused("no"), NodeBusy(time.Second, "no"),
+		&store.MovedError{Ledger: "us1"},
 		CallerLimited(time.Second, "no"), PolicyDenied("one", &store.PolicyError{}),
 		NonceAPIDisabled(), SubmitterMode("no"),
 		NonceState("no"), NoncesExhausted("no"), AccountNotReady("no"),
@@ -93,6 +95,19 @@ func TestMappings_CodesAgreeWithErrorsDoc(t *testing.T) {
 		name := ReasonName(m.reason)
 		if code, ok := documented[name]; !ok || code != m.code {
 			t.Errorf("%s has the code %v here, and %v in the document (%v)", name, m.code, code, ok)
+		}
+	}
+}
+
+func TestFrom_Moved_NamesLedger(t *testing.T) {
+	t.Parallel()
+	s := From(AboutSubmitter("alice", fmt.Errorf("store: read: %w",
+		&store.MovedError{Submitter: "alice", Ledger: "us1"})), "id")
+	want(t, s, codes.FailedPrecondition, "SUBMITTER_MOVED")
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok &&
+			info.GetMetadata()[metadataLedger] != "us1" {
+			t.Errorf("metadata %v", info.GetMetadata())
 		}
 	}
 }

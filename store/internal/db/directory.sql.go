@@ -13,7 +13,9 @@ import (
 )
 
 const accountsOfLedger = `-- name: AccountsOfLedger :many
-SELECT s.submitter_id, s.name, s.chain_id, s.address FROM submitter s ORDER BY s.submitter_id
+SELECT s.submitter_id, s.name, s.chain_id, s.address FROM submitter s
+ WHERE s.moved_to IS NULL
+ ORDER BY s.submitter_id
 `
 
 type AccountsOfLedgerRow struct {
@@ -228,6 +230,19 @@ func (q *Queries) LedgerIdentity(ctx context.Context) (LedgerIdentityRow, error)
 	var i LedgerIdentityRow
 	err := row.Scan(&i.LedgerID, &i.LedgerName, &i.DirectoryNo)
 	return i, err
+}
+
+const ledgerOfAccount = `-- name: LedgerOfAccount :one
+SELECT d.name FROM directory_account a JOIN directory_ledger d ON d.no = a.no
+ WHERE a.name = $1
+`
+
+// LedgerOfAccount names the ledger that has claimed a name.
+func (q *Queries) LedgerOfAccount(ctx context.Context, name string) (string, error) {
+	row := q.db.QueryRow(ctx, ledgerOfAccount, name)
+	var name_2 string
+	err := row.Scan(&name_2)
+	return name_2, err
 }
 
 const lockDirectory = `-- name: LockDirectory :exec

@@ -167,7 +167,7 @@ func (q *Queries) CapLeases(ctx context.Context) (int64, error) {
 const orphans = `-- name: Orphans :many
 WITH RECURSIVE free AS MATERIALIZED (
     SELECT l.submitter_id FROM submitter_lease l
-     WHERE l.expires_at <= clock_timestamp()
+     WHERE l.expires_at <= clock_timestamp() AND l.moved_to IS NULL
      LIMIT $3::BIGINT
 ), many AS MATERIALIZED (
     SELECT 0 AS submitter_id FROM free f HAVING count(f.submitter_id) >= $3::BIGINT
@@ -241,6 +241,7 @@ SELECT o.submitter_id
  CROSS JOIN LATERAL (
        SELECT l.submitter_id, l.expires_at FROM submitter_lease l
         WHERE l.submitter_id = w.submitter_id AND l.expires_at <= clock_timestamp()
+          AND l.moved_to IS NULL
         OFFSET 0) o
   JOIN submitter s ON s.submitter_id = o.submitter_id
  WHERE s.chain_id = ANY($1::BIGINT[])
@@ -420,6 +421,7 @@ SELECT l.submitter_id, l.fencing_token,
   JOIN submitter s ON s.submitter_id = l.submitter_id
  WHERE s.chain_id = $2::BIGINT AND s.submitter_id > $3::INT
    AND l.submitter_id > $3::INT AND l.expires_at <= clock_timestamp()
+   AND l.moved_to IS NULL
  ORDER BY l.submitter_id
  LIMIT $4::INT
 `

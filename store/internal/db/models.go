@@ -11,6 +11,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+type AccountArrival struct {
+	SubmitterID int32
+	MoveID      uuid.UUID
+	FromNo      int32
+	ArrivedAt   time.Time
+}
+
 type AccountBalance struct {
 	SubmitterID int32
 	Low         bool
@@ -78,6 +85,20 @@ type DirectoryLedger struct {
 	Name     string
 	LedgerID uuid.UUID
 	JoinedAt time.Time
+}
+
+type DirectoryMove struct {
+	MoveID      uuid.UUID
+	SubmitterID int32
+	Name        string
+	FromNo      int32
+	ToNo        int32
+	Resume      bool
+	Step        string
+	Token       *int64
+	ToEpoch     *int64
+	BegunAt     time.Time
+	ChangedAt   time.Time
 }
 
 type ExternalNonce struct {
@@ -328,6 +349,8 @@ type Submitter struct {
 	MaxFee      *string
 	Timeline    *int32
 	DirectoryNo *int32
+	MovedTo     *string
+	MoveID      *uuid.UUID
 }
 
 type SubmitterCommand struct {
@@ -358,6 +381,7 @@ type SubmitterLease struct {
 	ExpiresAt    time.Time
 	Released     bool
 	Lasts        pgtype.Interval
+	MovedTo      *string
 }
 
 type SubmitterNonceCursor struct {

@@ -257,7 +257,7 @@ func (q *Queries) SetPoolMember(ctx context.Context, arg SetPoolMemberParams) (S
 }
 
 const txsByPoolRequest = `-- name: TxsByPoolRequest :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, s.name AS submitter_name, coalesce(s.moved_to, '')::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -277,6 +277,7 @@ type TxsByPoolRequestParams struct {
 type TxsByPoolRequestRow struct {
 	ManagedTx     ManagedTx
 	SubmitterName string
+	MovedTo       string
 	ReceiptKind   string
 }
 
@@ -353,6 +354,7 @@ func (q *Queries) TxsByPoolRequest(ctx context.Context, arg TxsByPoolRequestPara
 			&i.ManagedTx.ApprovedBy,
 			&i.ManagedTx.ApprovalMac,
 			&i.SubmitterName,
+			&i.MovedTo,
 			&i.ReceiptKind,
 		); err != nil {
 			return nil, err

@@ -13,7 +13,8 @@ import (
 )
 
 const acceptanceOf = `-- name: AcceptanceOf :many
-SELECT s.submitter_id, s.status, s.mode, coalesce(n.protect_reason, '')::TEXT AS protect_reason,
+SELECT s.submitter_id, s.name, s.status, s.mode, coalesce(s.moved_to, '')::TEXT AS moved_to,
+       coalesce(n.protect_reason, '')::TEXT AS protect_reason,
        clock_timestamp()::TIMESTAMPTZ AS read_at
   FROM submitter s LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
  WHERE s.submitter_id = ANY($1::INT[])
@@ -21,8 +22,10 @@ SELECT s.submitter_id, s.status, s.mode, coalesce(n.protect_reason, '')::TEXT AS
 
 type AcceptanceOfRow struct {
 	SubmitterID   int32
+	Name          string
 	Status        string
 	Mode          string
+	MovedTo       string
 	ProtectReason string
 	ReadAt        time.Time
 }
@@ -40,8 +43,10 @@ func (q *Queries) AcceptanceOf(ctx context.Context, submitterIds []int32) ([]Acc
 		var i AcceptanceOfRow
 		if err := rows.Scan(
 			&i.SubmitterID,
+			&i.Name,
 			&i.Status,
 			&i.Mode,
+			&i.MovedTo,
 			&i.ProtectReason,
 			&i.ReadAt,
 		); err != nil {
@@ -279,6 +284,7 @@ WITH page AS MATERIALIZED (
                AND o.created_at < $5::TIMESTAMPTZ)
            ) q
      WHERE ($7::INT = 0 OR s.submitter_id = $7::INT)
+       AND s.moved_to IS NULL
        AND ($8::BOOLEAN OR s.name = ANY($9::TEXT[]))
      ORDER BY q.queue_seq DESC
      LIMIT $6::INT
@@ -288,7 +294,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, m.submitter_name, ''::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -315,6 +321,7 @@ type ListOpenTxsParams struct {
 type ListOpenTxsRow struct {
 	ManagedTx     ManagedTx
 	SubmitterName string
+	MovedTo       string
 	ReceiptKind   string
 }
 
@@ -403,6 +410,7 @@ func (q *Queries) ListOpenTxs(ctx context.Context, arg ListOpenTxsParams) ([]Lis
 			&i.ManagedTx.ApprovedBy,
 			&i.ManagedTx.ApprovalMac,
 			&i.SubmitterName,
+			&i.MovedTo,
 			&i.ReceiptKind,
 		); err != nil {
 			return nil, err
@@ -430,6 +438,7 @@ WITH page AS MATERIALIZED (
             ORDER BY q.tx_id DESC
             LIMIT $7::INT) q
      WHERE ($8::INT = 0 OR s.submitter_id = $8::INT)
+       AND s.moved_to IS NULL
        AND ($9::BOOLEAN OR s.name = ANY($10::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT $7::INT
@@ -439,7 +448,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, m.submitter_name, ''::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -467,6 +476,7 @@ type ListTxsParams struct {
 type ListTxsRow struct {
 	ManagedTx     ManagedTx
 	SubmitterName string
+	MovedTo       string
 	ReceiptKind   string
 }
 
@@ -559,6 +569,7 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 			&i.ManagedTx.ApprovedBy,
 			&i.ManagedTx.ApprovalMac,
 			&i.SubmitterName,
+			&i.MovedTo,
 			&i.ReceiptKind,
 		); err != nil {
 			return nil, err
@@ -592,7 +603,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, s.name AS submitter_name, coalesce(s.moved_to, '')::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -617,6 +628,7 @@ type ListTxsByIDParams struct {
 type ListTxsByIDRow struct {
 	ManagedTx     ManagedTx
 	SubmitterName string
+	MovedTo       string
 	ReceiptKind   string
 }
 
@@ -702,6 +714,7 @@ func (q *Queries) ListTxsByID(ctx context.Context, arg ListTxsByIDParams) ([]Lis
 			&i.ManagedTx.ApprovedBy,
 			&i.ManagedTx.ApprovalMac,
 			&i.SubmitterName,
+			&i.MovedTo,
 			&i.ReceiptKind,
 		); err != nil {
 			return nil, err
@@ -731,6 +744,7 @@ WITH page AS MATERIALIZED (
             ORDER BY l.tx_id DESC
             LIMIT $10::INT) q
      WHERE ($11::INT = 0 OR s.submitter_id = $11::INT)
+       AND s.moved_to IS NULL
        AND ($12::BOOLEAN OR s.name = ANY($13::TEXT[]))
      ORDER BY q.tx_id DESC
      LIMIT $10::INT
@@ -740,7 +754,7 @@ WITH page AS MATERIALIZED (
                                ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
       FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, m.submitter_name, ''::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -771,6 +785,7 @@ type ListTxsByLabelParams struct {
 type ListTxsByLabelRow struct {
 	ManagedTx     ManagedTx
 	SubmitterName string
+	MovedTo       string
 	ReceiptKind   string
 }
 
@@ -862,6 +877,7 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 			&i.ManagedTx.ApprovedBy,
 			&i.ManagedTx.ApprovalMac,
 			&i.SubmitterName,
+			&i.MovedTo,
 			&i.ReceiptKind,
 		); err != nil {
 			return nil, err
@@ -1075,7 +1091,7 @@ func (q *Queries) QueueSeq(ctx context.Context, arg QueueSeqParams) (int64, erro
 
 const txByID = `-- name: TxByID :one
 
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, s.name AS submitter_name, coalesce(s.moved_to, '')::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -1094,6 +1110,7 @@ type TxByIDParams struct {
 type TxByIDRow struct {
 	ManagedTx     ManagedTx
 	SubmitterName string
+	MovedTo       string
 	ReceiptKind   string
 }
 
@@ -1167,6 +1184,7 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 		&i.ManagedTx.ApprovedBy,
 		&i.ManagedTx.ApprovalMac,
 		&i.SubmitterName,
+		&i.MovedTo,
 		&i.ReceiptKind,
 	)
 	return i, err
@@ -1234,7 +1252,7 @@ func (q *Queries) TxVersions(ctx context.Context, arg TxVersionsParams) ([]TxVer
 }
 
 const txsByRequest = `-- name: TxsByRequest :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, s.name AS submitter_name, coalesce(s.moved_to, '')::TEXT AS moved_to,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a
                        WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
@@ -1254,6 +1272,7 @@ type TxsByRequestParams struct {
 type TxsByRequestRow struct {
 	ManagedTx     ManagedTx
 	SubmitterName string
+	MovedTo       string
 	ReceiptKind   string
 }
 
@@ -1329,6 +1348,7 @@ func (q *Queries) TxsByRequest(ctx context.Context, arg TxsByRequestParams) ([]T
 			&i.ManagedTx.ApprovedBy,
 			&i.ManagedTx.ApprovalMac,
 			&i.SubmitterName,
+			&i.MovedTo,
 			&i.ReceiptKind,
 		); err != nil {
 			return nil, err

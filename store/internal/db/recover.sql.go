@@ -80,12 +80,14 @@ const markRestored = `-- name: MarkRestored :execrows
 UPDATE managed_tx t SET restored = TRUE, fencing_token = l.fencing_token
   FROM submitter_lease l
  WHERE l.submitter_id = t.submitter_id AND t.terminal_at IS NULL
+   AND ($1::INT = 0 OR t.submitter_id = $1::INT)
 `
 
 // MarkRestored marks the transactions that are not final: each may have been executed in the lost
 // part, even under another attempt that was signed there, and never becomes final as not executed.
-func (q *Queries) MarkRestored(ctx context.Context) (int64, error) {
-	result, err := q.db.Exec(ctx, markRestored)
+// @one_submitter is one submitter; 0: all.
+func (q *Queries) MarkRestored(ctx context.Context, oneSubmitter int32) (int64, error) {
+	result, err := q.db.Exec(ctx, markRestored, oneSubmitter)
 	if err != nil {
 		return 0, err
 	}
@@ -96,6 +98,7 @@ const pauseUnstarted = `-- name: PauseUnstarted :execrows
 WITH paused AS (
     UPDATE submitter s SET status = 'PAUSED'
      WHERE NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id)
+       AND s.moved_to IS NULL
  RETURNING s.submitter_id
 )
 INSERT INTO submitter_command (submitter_id, kind, reason, operator, applied_at, result,
@@ -132,7 +135,8 @@ WITH protected AS (
            fencing_token    = l.fencing_token,
            updated_at       = clock_timestamp()
       FROM submitter_lease l
-     WHERE l.submitter_id = n.submitter_id
+     WHERE l.submitter_id = n.submitter_id AND l.moved_to IS NULL
+       AND ($4::INT = 0 OR n.submitter_id = $4::INT)
  RETURNING n.submitter_id, n.protections, n.protect_evidence, n.fencing_token
 )
 INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at,
@@ -143,9 +147,10 @@ SELECT p.submitter_id, 'PROTECT', $1::TEXT, p.protections, left(p.protect_eviden
 `
 
 type ProtectRestoredParams struct {
-	Reason   string
-	Evidence string
-	Raise    int64
+	Reason       string
+	Evidence     string
+	Raise        int64
+	OneSubmitter int32
 }
 
 // ProtectRestored appends the evidence of a protection in force to its own. Its own evidence stays
@@ -154,7 +159,12 @@ type ProtectRestoredParams struct {
 // apply here. It uses milliseconds of the database's time, because a backup that is restored a
 // second time counts from the same number; the raise covers a wrong clock.
 func (q *Queries) ProtectRestored(ctx context.Context, arg ProtectRestoredParams) (int64, error) {
-	result, err := q.db.Exec(ctx, protectRestored, arg.Reason, arg.Evidence, arg.Raise)
+	result, err := q.db.Exec(ctx, protectRestored,
+		arg.Reason,
+		arg.Evidence,
+		arg.Raise,
+		arg.OneSubmitter,
+	)
 	if err != nil {
 		return 0, err
 	}

@@ -296,7 +296,8 @@ func (q *Queries) SetStartFrom(ctx context.Context, arg SetStartFromParams) (int
 }
 
 const submitterByAccount = `-- name: SubmitterByAccount :one
-SELECT s.submitter_id FROM submitter s WHERE s.chain_id = $1 AND s.address = $2
+SELECT s.submitter_id, s.name, coalesce(s.moved_to, '')::TEXT AS moved_to
+  FROM submitter s WHERE s.chain_id = $1 AND s.address = $2
 `
 
 type SubmitterByAccountParams struct {
@@ -304,27 +305,41 @@ type SubmitterByAccountParams struct {
 	Address []byte
 }
 
-func (q *Queries) SubmitterByAccount(ctx context.Context, arg SubmitterByAccountParams) (int32, error) {
+type SubmitterByAccountRow struct {
+	SubmitterID int32
+	Name        string
+	MovedTo     string
+}
+
+func (q *Queries) SubmitterByAccount(ctx context.Context, arg SubmitterByAccountParams) (SubmitterByAccountRow, error) {
 	row := q.db.QueryRow(ctx, submitterByAccount, arg.ChainID, arg.Address)
-	var submitter_id int32
-	err := row.Scan(&submitter_id)
-	return submitter_id, err
+	var i SubmitterByAccountRow
+	err := row.Scan(&i.SubmitterID, &i.Name, &i.MovedTo)
+	return i, err
 }
 
 const submitterByName = `-- name: SubmitterByName :one
-SELECT s.submitter_id FROM submitter s WHERE s.name = $1
+SELECT s.submitter_id, s.name, coalesce(s.moved_to, '')::TEXT AS moved_to
+  FROM submitter s WHERE s.name = $1
 `
 
-func (q *Queries) SubmitterByName(ctx context.Context, name string) (int32, error) {
+type SubmitterByNameRow struct {
+	SubmitterID int32
+	Name        string
+	MovedTo     string
+}
+
+func (q *Queries) SubmitterByName(ctx context.Context, name string) (SubmitterByNameRow, error) {
 	row := q.db.QueryRow(ctx, submitterByName, name)
-	var submitter_id int32
-	err := row.Scan(&submitter_id)
-	return submitter_id, err
+	var i SubmitterByNameRow
+	err := row.Scan(&i.SubmitterID, &i.Name, &i.MovedTo)
+	return i, err
 }
 
 const submitters = `-- name: Submitters :many
 SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status,
        s.start_from, s.created_at, s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
+       coalesce(s.moved_to, '')::TEXT AS moved_to,
        l.owner_node, l.fencing_token, l.acquired_at, l.expires_at,
        (l.expires_at > clock_timestamp())::BOOLEAN AS live,
        n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at,
@@ -381,6 +396,7 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
         ORDER BY (k.action = 'ON_FAILURE') DESC, k.applied_at DESC
         LIMIT 1) p ON TRUE
  WHERE s.name > $2 AND ($3::INT = 0 OR s.submitter_id = $3::INT)
+   AND (s.moved_to IS NULL OR $3::INT <> 0)
    AND ($4::BOOLEAN OR s.name = ANY($5::TEXT[]))
  ORDER BY s.name
  LIMIT $6::INT
@@ -408,6 +424,7 @@ type SubmittersRow struct {
 	CreatedAt       time.Time
 	OnFailure       string
 	MaxFee          string
+	MovedTo         string
 	OwnerNode       string
 	FencingToken    int64
 	AcquiredAt      time.Time
@@ -464,6 +481,7 @@ func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]Submi
 			&i.CreatedAt,
 			&i.OnFailure,
 			&i.MaxFee,
+			&i.MovedTo,
 			&i.OwnerNode,
 			&i.FencingToken,
 			&i.AcquiredAt,

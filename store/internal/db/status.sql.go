@@ -63,7 +63,7 @@ const submittersIn = `-- name: SubmittersIn :many
 SELECT s.name
   FROM submitter s
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
- WHERE s.name > $1
+ WHERE s.name > $1 AND s.moved_to IS NULL
    AND ($2::BOOLEAN OR s.name = ANY($3::TEXT[]))
    AND (($4::BOOLEAN AND n.protect_reason IS NOT NULL)
         OR ($5::BOOLEAN AND s.status = 'PAUSED')
@@ -141,7 +141,8 @@ SELECT count(*)::BIGINT                                                 AS submi
                         WHERE t.submitter_id = o.submitter_id AND t.nonce IS NULL
                           AND t.terminal_at IS NULL
                         LIMIT $1::BIGINT) t
-                 WHERE $2::BOOLEAN OR o.name = ANY($3::TEXT[])
+                 WHERE ($2::BOOLEAN OR o.name = ANY($3::TEXT[]))
+                   AND o.moved_to IS NULL
                  LIMIT $1::BIGINT) c)::BIGINT                 AS queued,
        coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
        coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
@@ -169,7 +170,7 @@ SELECT count(*)::BIGINT                                                 AS submi
          FROM managed_tx t
         WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
           AND t.terminal_at IS NULL) f
- WHERE $2::BOOLEAN OR s.name = ANY($3::TEXT[])
+ WHERE ($2::BOOLEAN OR s.name = ANY($3::TEXT[])) AND s.moved_to IS NULL
 `
 
 type TotalsParams struct {

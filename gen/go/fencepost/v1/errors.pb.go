@@ -115,6 +115,10 @@ const (
 	// ABORTED: the pause named by the request is not in force: another one began. Read the submitter
 	// again, and decide again if necessary.
 	ErrorReason_ERROR_REASON_PAUSE_CHANGED ErrorReason = 60
+	// FAILED_PRECONDITION: the account moved to another ledger, named in the message and as "ledger"
+	// in the metadata of ErrorInfo; this one did not apply the request. Send it, with the same
+	// request_id, to a node of that ledger.
+	ErrorReason_ERROR_REASON_SUBMITTER_MOVED ErrorReason = 61
 	// NOT_FOUND: unknown pool. Correct the name, or create it with CreatePool.
 	ErrorReason_ERROR_REASON_POOL_NOT_FOUND ErrorReason = 70
 	// ALREADY_EXISTS: the pool exists on another chain. Use another name.
@@ -179,6 +183,7 @@ var (
 		40: "ERROR_REASON_SINK_NOT_FOUND",
 		50: "ERROR_REASON_POLICY_DENIED",
 		60: "ERROR_REASON_PAUSE_CHANGED",
+		61: "ERROR_REASON_SUBMITTER_MOVED",
 		70: "ERROR_REASON_POOL_NOT_FOUND",
 		71: "ERROR_REASON_POOL_EXISTS",
 		72: "ERROR_REASON_POOL_EMPTY",
@@ -218,6 +223,7 @@ var (
 		"ERROR_REASON_SINK_NOT_FOUND":         40,
 		"ERROR_REASON_POLICY_DENIED":          50,
 		"ERROR_REASON_PAUSE_CHANGED":          60,
+		"ERROR_REASON_SUBMITTER_MOVED":        61,
 		"ERROR_REASON_POOL_NOT_FOUND":         70,
 		"ERROR_REASON_POOL_EXISTS":            71,
 		"ERROR_REASON_POOL_EMPTY":             72,
@@ -262,7 +268,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xda\t\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xfc\t\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -291,7 +297,8 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x1bERROR_REASON_CALLER_LIMITED\x10\x17\x12\x1f\n" +
 	"\x1bERROR_REASON_SINK_NOT_FOUND\x10(\x12\x1e\n" +
 	"\x1aERROR_REASON_POLICY_DENIED\x102\x12\x1e\n" +
-	"\x1aERROR_REASON_PAUSE_CHANGED\x10<\x12\x1f\n" +
+	"\x1aERROR_REASON_PAUSE_CHANGED\x10<\x12 \n" +
+	"\x1cERROR_REASON_SUBMITTER_MOVED\x10=\x12\x1f\n" +
 	"\x1bERROR_REASON_POOL_NOT_FOUND\x10F\x12\x1c\n" +
 	"\x18ERROR_REASON_POOL_EXISTS\x10G\x12\x1b\n" +
 	"\x17ERROR_REASON_POOL_EMPTY\x10H\x12\x1d\n" +

@@ -266,6 +266,16 @@ public enum ErrorReason
   ERROR_REASON_PAUSE_CHANGED(60),
   /**
    * <pre>
+   * FAILED_PRECONDITION: the account moved to another ledger, named in the message and as "ledger"
+   * in the metadata of ErrorInfo; this one did not apply the request. Send it, with the same
+   * request_id, to a node of that ledger.
+   * </pre>
+   *
+   * <code>ERROR_REASON_SUBMITTER_MOVED = 61;</code>
+   */
+  ERROR_REASON_SUBMITTER_MOVED(61),
+  /**
+   * <pre>
    * NOT_FOUND: unknown pool. Correct the name, or create it with CreatePool.
    * </pre>
    *
@@ -618,6 +628,16 @@ public enum ErrorReason
   public static final int ERROR_REASON_PAUSE_CHANGED_VALUE = 60;
   /**
    * <pre>
+   * FAILED_PRECONDITION: the account moved to another ledger, named in the message and as "ledger"
+   * in the metadata of ErrorInfo; this one did not apply the request. Send it, with the same
+   * request_id, to a node of that ledger.
+   * </pre>
+   *
+   * <code>ERROR_REASON_SUBMITTER_MOVED = 61;</code>
+   */
+  public static final int ERROR_REASON_SUBMITTER_MOVED_VALUE = 61;
+  /**
+   * <pre>
    * NOT_FOUND: unknown pool. Correct the name, or create it with CreatePool.
    * </pre>
    *
@@ -761,6 +781,7 @@ public enum ErrorReason
       case 40: return ERROR_REASON_SINK_NOT_FOUND;
       case 50: return ERROR_REASON_POLICY_DENIED;
       case 60: return ERROR_REASON_PAUSE_CHANGED;
+      case 61: return ERROR_REASON_SUBMITTER_MOVED;
       case 70: return ERROR_REASON_POOL_NOT_FOUND;
       case 71: return ERROR_REASON_POOL_EXISTS;
       case 72: return ERROR_REASON_POOL_EMPTY;

@@ -36,7 +36,7 @@ public final class Errors extends com.google.protobuf.GeneratedFile {
   static {
     java.lang.String[] descriptorData = {
       "\n\031fencepost/v1/errors.proto\022\014fencepost.v" +
-      "1*\332\t\n\013ErrorReason\022\034\n\030ERROR_REASON_UNSPEC" +
+      "1*\374\t\n\013ErrorReason\022\034\n\030ERROR_REASON_UNSPEC" +
       "IFIED\020\000\022\036\n\032ERROR_REASON_INVALID_FIELD\020\001\022" +
       "\036\n\032ERROR_REASON_UNKNOWN_FIELD\020\002\022\"\n\036ERROR" +
       "_REASON_PAYLOAD_TOO_LARGE\020\003\022$\n ERROR_REA" +
@@ -58,18 +58,19 @@ public final class Errors extends com.google.protobuf.GeneratedFile {
       "RROR_REASON_UNKNOWN_METHOD\020\026\022\037\n\033ERROR_RE" +
       "ASON_CALLER_LIMITED\020\027\022\037\n\033ERROR_REASON_SI" +
       "NK_NOT_FOUND\020(\022\036\n\032ERROR_REASON_POLICY_DE" +
-      "NIED\0202\022\036\n\032ERROR_REASON_PAUSE_CHANGED\020<\022\037" +
-      "\n\033ERROR_REASON_POOL_NOT_FOUND\020F\022\034\n\030ERROR" +
-      "_REASON_POOL_EXISTS\020G\022\033\n\027ERROR_REASON_PO" +
-      "OL_EMPTY\020H\022\035\n\031ERROR_REASON_POOL_STOPPED\020" +
-      "I\022#\n\037ERROR_REASON_NONCE_API_DISABLED\020P\022\037" +
-      "\n\033ERROR_REASON_SUBMITTER_MODE\020Q\022 \n\034ERROR" +
-      "_REASON_NONCE_NOT_FOUND\020R\022!\n\035ERROR_REASO" +
-      "N_NONCES_EXHAUSTED\020S\022\034\n\030ERROR_REASON_NON" +
-      "CE_STATE\020T\022\"\n\036ERROR_REASON_ACCOUNT_NOT_R" +
-      "EADY\020UBT\n\020dev.fencepost.v1P\001Z>github.com" +
-      "/fencepost/fencepost/gen/go/fencepost/v1" +
-      ";fencepostv1b\006proto3"
+      "NIED\0202\022\036\n\032ERROR_REASON_PAUSE_CHANGED\020<\022 " +
+      "\n\034ERROR_REASON_SUBMITTER_MOVED\020=\022\037\n\033ERRO" +
+      "R_REASON_POOL_NOT_FOUND\020F\022\034\n\030ERROR_REASO" +
+      "N_POOL_EXISTS\020G\022\033\n\027ERROR_REASON_POOL_EMP" +
+      "TY\020H\022\035\n\031ERROR_REASON_POOL_STOPPED\020I\022#\n\037E" +
+      "RROR_REASON_NONCE_API_DISABLED\020P\022\037\n\033ERRO" +
+      "R_REASON_SUBMITTER_MODE\020Q\022 \n\034ERROR_REASO" +
+      "N_NONCE_NOT_FOUND\020R\022!\n\035ERROR_REASON_NONC" +
+      "ES_EXHAUSTED\020S\022\034\n\030ERROR_REASON_NONCE_STA" +
+      "TE\020T\022\"\n\036ERROR_REASON_ACCOUNT_NOT_READY\020U" +
+      "BT\n\020dev.fencepost.v1P\001Z>github.com/fence" +
+      "post/fencepost/gen/go/fencepost/v1;fence" +
+      "postv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

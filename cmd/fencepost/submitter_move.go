@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/node"
+	"github.com/fencepost/fencepost/store"
+)
+
+// movePoll is how often a move looks whether the account is at rest.
+const movePoll = time.Second
+
+func (p *program) submitterMoveCommand() *cobra.Command {
+	var f configFlags
+	var to string
+	var wait time.Duration
+	c := &cobra.Command{
+		Use:   "move NAME --to LEDGER --config FILE",
+		Short: "Move an account to another ledger",
+		Args:  arguments("NAME"),
+		Long: `Move an account from one ledger of the configuration to another, with its queue, its
+transactions and their keys. directory.allow_moves must be set.
+
+The account is paused, and its transactions in flight go to their end. Then the old ledger refuses
+it for ever, and the new one continues: a repeated request_id still names its transaction, and a
+tx_id stays valid. Between the two the account accepts no transactions. An account that was paused
+before stays paused.
+
+The command may be repeated, and resumes where it stopped. It can be given up until the old
+ledger refuses the account: resume it there. Nodes may run; both ledgers need live nodes with the
+account's chain and signer. The roles in all URLs must own the tables.`,
+		Example: "  fencepost submitter move alice --to us1 --config fencepost.yaml",
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if to == "" {
+			return misused(c, "no ledger given; give --to LEDGER")
+		}
+		return p.withDirectory(c, f,
+			func(ctx context.Context, cfg *config.Config, directory *store.Store) error {
+				if !cfg.Directory.AllowMoves {
+					return errors.New("moves are off; set directory.allow_moves, see " +
+						"docs/ledgers.md")
+				}
+				return p.moveSubmitter(ctx, cfg, directory, movement{args[0], f.ledger, to, wait})
+			})
+	}
+	f.add(c)
+	c.Flags().StringVar(&to, "to", "", "name of the ledger to move to")
+	c.Flags().StringVar(&f.ledger, "ledger", "",
+		"name of the ledger that has the account (default: as in the directory)")
+	c.Flags().DurationVar(&wait, "wait", time.Hour,
+		"how long to wait for transactions in flight")
+	return c
+}
+
+// movement is what a move was asked for.
+type movement struct {
+	name, from, to string
+	wait           time.Duration
+}
+
+func (p *program) moveSubmitter(ctx context.Context, cfg *config.Config, directory *store.Store,
+	m movement) error {
+	if m.from == "" {
+		has, err := directory.LedgerOf(ctx, m.name)
+		if err != nil {
+			return err
+		}
+		if has == m.to {
+			return fmt.Errorf("the directory has submitter %q in ledger %q already; if that "+
+				"ledger lacks it, name the former one with --ledger", m.name, m.to)
+		}
+		m.from = has
+	}
+	from, err := openLedger(ctx, cfg, m.from, directory)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := openLedger(ctx, cfg, m.to, directory)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	ctx, cancel := context.WithTimeout(ctx, m.wait)
+	defer cancel()
+	move, err := store.PrepareMove(ctx, from, to, m.name, m.to)
+	if err != nil {
+		return err
+	}
+	last := store.MoveProgress{}
+	moved, err := move.Run(ctx, movePoll, func(now store.MoveProgress) {
+		if now.Waits != "" && now != last {
+			p.note("submitter %s: %s", m.name, now.Waits)
+		}
+		last = now
+	})
+	if err != nil {
+		return err
+	}
+	next := "it accepts transactions there"
+	switch {
+	case moved.Protected:
+		next = "a ledger was restored meanwhile, so it is stopped (DATABASE_RESTORED); compare " +
+			"it with the chain and decide"
+	case moved.Paused:
+		next = "it is paused, as before"
+	}
+	return p.print(movedRow{moved.Submitter, moved.From, moved.To, moved.Transactions,
+		moved.Paused, moved.Protected},
+		line("submitter %s moved from ledger %s to %s with %s; %s", m.name, moved.From, moved.To,
+			count(int(moved.Transactions), "transaction"), next))
+}
+
+// movedRow is a moved account as printed.
+type movedRow struct {
+	Submitter    string `json:"submitter"`
+	From         string `json:"from"`
+	To           string `json:"to"`
+	Transactions int64  `json:"transactions"` // copied by this call
+	Paused       bool   `json:"paused"`
+	Protected    bool   `json:"protected"`
+}
+
+// openLedger opens one of several ledgers, with their directory.
+func openLedger(ctx context.Context, cfg *config.Config, name string,
+	directory *store.Store) (*store.Store, error) {
+	one, err := cfg.OfLedger(name)
+	if err != nil {
+		return nil, err
+	}
+	url := one.Database.URL.Reveal()
+	ledger, err := store.Open(ctx, store.Config{URL: url, Schema: one.Database.Schema,
+		Node: "ledger/" + uuid.NewString(), Directory: directory})
+	if err != nil {
+		return nil, err
+	}
+	if err := ledger.CheckSchema(ctx); err != nil {
+		ledger.Close()
+		return nil, node.Unreachable(err, url, one.DatabaseKey())
+	}
+	return ledger, nil
+}

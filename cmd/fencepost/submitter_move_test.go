@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// TestSubmitterMove_NoOwner_Waits: what the store does is tested there; here are the ways to ask
+// for it. An account that no node has paused waits, and the command can be repeated.
+func TestSubmitterMove_NoOwner_Waits(t *testing.T) {
+	t.Parallel()
+	directory := dbtest.New(t)
+	eu, us := dbtest.New(t), dbtest.New(t)
+	file := filepath.Join(t.TempDir(), "fencepost.yaml")
+	at := func(db *dbtest.DB) string { return "{url: \"" + db.URL + "\", schema: " + db.Schema }
+	text := "node: {name: a}\n" +
+		"chains: [{name: dev, chain_id: 31337, rpc: [http://127.0.0.1:1]}]\n" +
+		"directory: " + at(directory) + "}\n" +
+		"ledgers: [" + at(eu) + ", name: eu1}, " + at(us) + ", name: us1}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := " --config " + file
+	move := "submitter move alice --to us1 --set directory.allow_moves=true" + config
+	type step struct {
+		line, out, errs string
+		code            int
+	}
+	run := func(steps ...step) {
+		t.Helper()
+		for _, s := range steps {
+			var stdout, stderr bytes.Buffer
+			p := &program{in: strings.NewReader(""), out: &stdout, err: &stderr,
+				clock: clock.Real{}}
+			code := p.run(t.Context(), strings.Fields(s.line))
+			out, errs := stdout.String(), stderr.String()
+			if code != s.code || !regexp.MustCompile(s.out).MatchString(out) ||
+				!regexp.MustCompile(s.errs).MatchString(errs) {
+				t.Errorf("%s gave %d: %s%s", s.line, code, out, errs)
+			}
+		}
+	}
+	run(step{"ledger join eu1" + config, "", "", exitDone},
+		step{"ledger join us1" + config, "", "", exitDone},
+		step{"submitter move alice --to us1" + config, "", "allow_moves", exitFailed},
+		step{"submitter move alice" + config, "", "--to", exitUsage},
+		step{move, "", "alice", exitFailed}) // not registered
+	addAlice(t, eu, directory)
+	run(step{"ledger list" + config, "eu1 +1 ", "", exitDone},
+		step{move + " --wait 1s", "", "repeat", exitFailed},
+		step{move + " --ledger us1", "", "us1", exitFailed})
+}
+
+// addAlice registers an account in a ledger.
+func addAlice(t *testing.T, ledger, directory *dbtest.DB) {
+	t.Helper()
+	open := func(c store.Config) *store.Store {
+		s, err := store.Open(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		return s
+	}
+	d := open(store.Config{URL: directory.URL, Schema: directory.Schema, Node: "d"})
+	s := open(store.Config{URL: ledger.URL, Schema: ledger.Schema, Node: "a", Directory: d})
+	if _, _, err := s.Register(t.Context(), store.Registration{Name: "alice", Chain: 31337,
+		Address: txn.Address{1}, Signer: "local", Mode: txn.Strict, StartFrom: "0"}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,495 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store/internal/db"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// ErrCannotMove is returned when an account cannot move to another ledger.
+var ErrCannotMove = errors.New("the account cannot move")
+
+// moveStep is how far a move is, as the directory records it.
+type moveStep string
+
+const (
+	moveNone   moveStep = ""       // the directory does not have the move
+	moveBegun  moveStep = "BEGUN"  // the old ledger has the account
+	moveSealed moveStep = "SEALED" // the old ledger has lost it for ever
+	moveDone   moveStep = "DONE"   // the new ledger has it
+)
+
+// moveView is the state of a move: three databases change it, one commit at a time.
+type moveView struct {
+	step    moveStep
+	sealed  bool // the old ledger has the tombstone of this move
+	arrived bool // the new ledger has the account, by this move
+	paused  bool // in the old ledger
+	asked   bool // requests are pending in the old ledger, such as the pause
+	rests   bool // paused, and nothing of it is open or pending in the old ledger
+}
+
+// moveAction is the next commit of a move.
+type moveAction string
+
+const (
+	actBegin  moveAction = "begin"  // record the move in the directory
+	actPause  moveAction = "pause"  // ask the owner to pause the account
+	actWait   moveAction = "wait"   // until it rests
+	actSeal   moveAction = "seal"   // set the tombstone in the old ledger
+	actRecord moveAction = "record" // record the tombstone in the directory
+	actCopy   moveAction = "copy"   // create the account in the new ledger, which may send then
+	actFinish moveAction = "finish" // give the account to the new ledger in the directory
+	actEnd    moveAction = "end"    // nothing is left to do
+)
+
+// next returns what to do next. The new ledger gets the account only once the directory has
+// recorded the tombstone: an old ledger that is restored without it gets it again, before a node
+// works there. A tombstone that the directory does not have yet may be lost in a restore: then the
+// account is in the old ledger, and the move sets it again.
+func (v moveView) next() moveAction {
+	switch {
+	case v.step == moveNone:
+		return actBegin
+	case v.step == moveBegun && v.sealed:
+		return actRecord
+	case v.step == moveBegun && !v.paused && !v.asked:
+		return actPause
+	case v.step == moveBegun && !v.rests:
+		return actWait
+	case !v.sealed:
+		return actSeal
+	case !v.arrived:
+		return actCopy
+	case v.step == moveSealed:
+		return actFinish
+	}
+	return actEnd
+}
+
+// MoveProgress is reported before each step of a move.
+type MoveProgress struct {
+	Action string
+	// Waits names what the account waits for, in words.
+	Waits string
+}
+
+// MovedAccount is the result of a move.
+type MovedAccount struct {
+	Submitter    string
+	From, To     string
+	Transactions int64 // copied by this call; 0: an earlier one did
+	Events       int64
+	Paused       bool // it was paused before, and still is
+	Protected    bool // a restore may have lost transactions of it: DATABASE_RESTORED
+}
+
+// AccountMove moves one account from a ledger to another one of the directory. Several commands may
+// move the same account at the same time, and each may end at any point: another one resumes.
+type AccountMove struct {
+	from, to, directory *Store
+	name                string
+	id                  txn.SubmitterID
+	fromNo, toNo        int32
+	fromName, toName    string
+	toEpoch             int64
+
+	move db.DirectoryMove
+	done MovedAccount
+	// of tests: called around each commit; an error ends the command there
+	at func(point string) error
+}
+
+// PrepareMove checks that an account may move from the ledger of from, whose directory is used, to
+// another one. The roles of all three must own the tables.
+func PrepareMove(ctx context.Context, from, to *Store, name, ledger string) (*AccountMove, error) {
+	m := &AccountMove{from: from, to: to, directory: from.cfg.Directory, name: name,
+		toName: ledger, at: func(string) error { return nil }}
+	if err := m.findLedgers(ctx); err != nil {
+		return nil, m.failed(ctx, err)
+	}
+	row, err := from.read().SubmitterByName(ctx, name)
+	if isNoRows(err) {
+		err = ErrSubmitterNotFound
+	}
+	if err != nil {
+		return nil, m.failed(ctx, err)
+	}
+	m.id = txn.SubmitterID(row.SubmitterID)
+	m.done = MovedAccount{Submitter: name, From: m.fromName, To: ledger}
+	return m, m.failed(ctx, m.checkChain(ctx))
+}
+
+// findLedgers compares both ledgers with the directory.
+func (m *AccountMove) findLedgers(ctx context.Context) error {
+	from, err := m.from.read().LedgerOfMove(ctx)
+	if err != nil {
+		return err
+	}
+	to, err := m.to.read().LedgerOfMove(ctx)
+	if err != nil {
+		return err
+	}
+	self, err := m.directory.read().LedgerOfMove(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case from.DirectoryNo == nil || to.DirectoryNo == nil:
+		return fmt.Errorf("%w: a ledger is in no directory; run \"fencepost ledger join\"",
+			ErrCannotMove)
+	case from.LedgerID == to.LedgerID:
+		return fmt.Errorf("%w: it is in ledger %q; name another", ErrCannotMove, to.LedgerName)
+	case to.LedgerName != m.toName:
+		return fmt.Errorf("%w: the database of the new ledger holds ledger %q, not %q; correct "+
+			"its URL", ErrCannotMove, to.LedgerName, m.toName)
+	case from.LedgerID == self.LedgerID:
+		// Restored from a backup, it would not know of the move, and neither would the directory.
+		return fmt.Errorf("%w: the directory is in the database of ledger %q; move it to "+
+			"another one, see docs/ledgers.md", ErrCannotMove, from.LedgerName)
+	}
+	m.fromNo, m.toNo = *from.DirectoryNo, *to.DirectoryNo
+	m.fromName, m.toEpoch = from.LedgerName, to.FeedEpoch
+	ledgers, err := m.directory.read().DirectoryLedgers(ctx)
+	if err != nil {
+		return err
+	}
+	known := 0
+	for _, l := range ledgers {
+		if l.LedgerID == from.LedgerID && l.No == m.fromNo ||
+			l.LedgerID == to.LedgerID && l.No == m.toNo {
+			known++
+		}
+	}
+	if known != 2 {
+		return fmt.Errorf("%w: the directory does not have both ledgers; run \"fencepost ledger "+
+			"join\" again", ErrCannotMove)
+	}
+	return nil
+}
+
+// checkChain compares the chain of the account in both ledgers.
+func (m *AccountMove) checkChain(ctx context.Context) error {
+	is, err := m.from.read().MoveState(ctx, int32(m.id))
+	if err != nil {
+		return err
+	}
+	here, err := m.from.read().ChainGenesis(ctx, is.ChainID)
+	if isNoRows(err) {
+		return nil // no node has read the chain yet
+	}
+	if err != nil {
+		return err
+	}
+	there, err := m.to.read().ChainGenesis(ctx, is.ChainID)
+	if isNoRows(err) {
+		return fmt.Errorf("%w: no node of ledger %q knows chain %d; configure it there first",
+			ErrCannotMove, m.toName, is.ChainID)
+	}
+	if err == nil && toHash(here) != toHash(there) {
+		return fmt.Errorf("%w: ledger %q has another chain with id %d", ErrCannotMove, m.toName,
+			is.ChainID)
+	}
+	return err
+}
+
+// Run moves the account, and waits until it rests, looking every poll.
+func (m *AccountMove) Run(ctx context.Context, poll time.Duration,
+	report func(MoveProgress)) (MovedAccount, error) {
+	var last moveAction
+	for {
+		view, waits, err := m.view(ctx)
+		if err != nil {
+			return m.done, m.failed(ctx, err)
+		}
+		action := view.next()
+		report(MoveProgress{Action: string(action), Waits: waits})
+		if action == actEnd {
+			return m.done, nil
+		}
+		if action == last {
+			if err := clock.Sleep(ctx, m.from.clock, poll); err != nil {
+				return m.done, fmt.Errorf("store: move submitter %q: %w; %s; repeat the command "+
+					"to resume it", m.name, err, waits)
+			}
+			last = ""
+			continue
+		}
+		last = action
+		if err = m.at("before " + string(action)); err == nil {
+			err = m.act(ctx, action)
+		}
+		if err == nil {
+			err = m.at("after " + string(action))
+		}
+		if err != nil {
+			return m.done, m.failed(ctx, err)
+		}
+	}
+}
+
+func (m *AccountMove) act(ctx context.Context, action moveAction) error {
+	switch action {
+	case actBegin:
+		return m.begin(ctx)
+	case actPause:
+		_, err := m.from.AddCommand(ctx, m.id, Ask{Kind: txn.CommandPause,
+			Reason: fmt.Sprintf("moves to ledger %q", m.toName), Operator: "move"})
+		return err
+	case actSeal:
+		return m.seal(ctx)
+	case actRecord:
+		return m.record(ctx)
+	case actCopy:
+		return m.copy(ctx)
+	case actFinish:
+		_, err := m.directory.read().FinishMove(ctx, m.move.MoveID)
+		return err
+	}
+	return nil
+}
+
+// view reads the state of the move.
+func (m *AccountMove) view(ctx context.Context) (v moveView, waits string, err error) {
+	move, err := m.directory.read().MoveOf(ctx,
+		db.MoveOfParams{SubmitterID: int32(m.id), FromNo: m.fromNo})
+	if err != nil && !isNoRows(err) {
+		return v, "", err
+	}
+	known := err == nil
+	is, err := m.from.read().MoveState(ctx, int32(m.id))
+	if err != nil {
+		return v, "", err
+	}
+	if !known {
+		return v, "", m.unknown(is)
+	}
+	m.move = move
+	if is.MoveID != nil && *is.MoveID != move.MoveID {
+		return v, "", fmt.Errorf("%w: ledger %q has the tombstone of another move; the directory "+
+			"was restored, see docs/ledgers.md", ErrCannotMove, m.fromName)
+	}
+	if move.ToNo != m.toNo {
+		if is.MoveID != nil || moveStep(move.Step) != moveBegun {
+			return v, "", fmt.Errorf("%w: it moved to another ledger already (number %d in the "+
+				"directory); name that one", ErrCannotMove, move.ToNo)
+		}
+		return v, "", m.redirect(ctx)
+	}
+	arrival, err := m.to.read().Arrival(ctx, int32(m.id))
+	if err != nil && !isNoRows(err) {
+		return v, "", err
+	}
+	v = moveView{step: moveStep(move.Step), sealed: is.MoveID != nil,
+		arrived: err == nil && arrival.MoveID == move.MoveID,
+		paused:  txn.SubmitterStatus(is.Status) == txn.Paused, asked: is.Requests > 0}
+	if v.step != moveBegun && !v.arrived {
+		if err := m.notGone(ctx); err != nil {
+			return v, "", err
+		}
+	}
+	waits, err = whatIsLeft(is)
+	if v.sealed || v.step != moveBegun {
+		waits, err = "", nil
+	}
+	v.rests = v.paused && waits == ""
+	return v, waits, err
+}
+
+// notGone checks that the account, which the new ledger does not have, has not left it since.
+func (m *AccountMove) notGone(ctx context.Context) error {
+	_, err := m.directory.read().MoveOf(ctx,
+		db.MoveOfParams{SubmitterID: int32(m.id), FromNo: m.toNo})
+	if isNoRows(err) {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: it has left ledger %q since", ErrCannotMove, m.toName)
+	}
+	return err
+}
+
+// unknown is about an account whose move the directory does not have.
+func (m *AccountMove) unknown(is db.MoveStateRow) error {
+	if is.MovedTo != nil {
+		return fmt.Errorf("%w: %w; the directory does not have that move, see docs/ledgers.md",
+			ErrCannotMove, &MovedError{m.name, *is.MovedTo})
+	}
+	_, err := whatIsLeft(is)
+	return err
+}
+
+// whatIsLeft names what an account waits for before it rests; an error: that does not end without
+// an operator.
+func whatIsLeft(is db.MoveStateRow) (string, error) {
+	switch {
+	case is.Pooled:
+		return "", fmt.Errorf("%w: it is or was a member of a pool, whose keys stay in the ledger",
+			ErrCannotMove)
+	case is.ProtectReason != "":
+		return "", fmt.Errorf("%w: it is protected (%s); decide with \"fencepost submitter "+
+			"exit-protect\" first", ErrCannotMove, is.ProtectReason)
+	case is.Reserved > 0:
+		return "", fmt.Errorf("%w: %d nonces of clients are not accepted; wait, or resolve them",
+			ErrCannotMove, is.Reserved)
+	case is.Awaiting > 0:
+		return "", fmt.Errorf("%w: %d transactions await approval; approve or deny them first",
+			ErrCannotMove, is.Awaiting)
+	case is.OpenTxs > 0:
+		return fmt.Sprintf("%d transactions are in flight", is.OpenTxs), nil
+	case is.TopUps > 0:
+		return fmt.Sprintf("%d top-ups are under way", is.TopUps), nil
+	case is.Requests > 0:
+		return fmt.Sprintf("%d requests wait for a node", is.Requests), nil
+	}
+	return "", nil
+}
+
+// begin records the move, after it has tried the copy.
+func (m *AccountMove) begin(ctx context.Context) error {
+	is, err := m.from.read().MoveState(ctx, int32(m.id))
+	if err != nil {
+		return err
+	}
+	claims, err := m.directory.read().ClaimsLike(ctx, db.ClaimsLikeParams{Name: m.name,
+		ChainID: is.ChainID, Address: is.Address})
+	if err != nil {
+		return err
+	}
+	for _, c := range claims {
+		if c.No != m.fromNo {
+			return fmt.Errorf("%w: the directory has it in ledger %q", ErrCannotMove, c.Ledger)
+		}
+	}
+	if len(claims) != 1 {
+		return fmt.Errorf("%w: the directory does not have it; run \"fencepost ledger join\" again",
+			ErrCannotMove)
+	}
+	m.move = db.DirectoryMove{MoveID: uuid.New(), Resume: true}
+	if err := m.tryCopy(ctx); err != nil {
+		return err
+	}
+	return m.directory.read().BeginMove(ctx, db.BeginMoveParams{
+		MoveID: m.move.MoveID, SubmitterID: int32(m.id), Name: m.name, FromNo: m.fromNo,
+		ToNo: m.toNo, Resume: txn.SubmitterStatus(is.Status) == txn.Active})
+}
+
+// redirect changes the ledger of a move that was given up before its tombstone.
+func (m *AccountMove) redirect(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, m.directory.taker, func(tx pgx.Tx) error {
+		q := db.New(tx)
+		move, err := q.LockMove(ctx, m.move.MoveID)
+		if err != nil {
+			return err
+		}
+		// No other command sets a tombstone while the row is locked.
+		is, err := m.from.read().MoveState(ctx, int32(m.id))
+		if err != nil || is.MovedTo != nil || moveStep(move.Step) != moveBegun {
+			return err
+		}
+		_, err = q.RedirectMove(ctx, db.RedirectMoveParams{MoveID: move.MoveID, ToNo: m.toNo})
+		return err
+	})
+}
+
+// sealPatience is how long all writers of the ledger may wait for a tombstone, at most.
+const sealPatience = 2 * time.Second
+
+// seal sets the tombstone, while no other command takes a step of this move. If the account does
+// not rest any more, or writers do not end in time, it changes nothing, and the move tries again.
+func (m *AccountMove) seal(ctx context.Context) error {
+	err := pgx.BeginFunc(ctx, m.directory.taker, func(directory pgx.Tx) error {
+		move, err := db.New(directory).LockMove(ctx, m.move.MoveID)
+		if err != nil || move.ToNo != m.toNo {
+			return err
+		}
+		return pgx.BeginFunc(ctx, m.from.taker, func(tx pgx.Tx) error {
+			if err := m.sealHere(ctx, tx, moveStep(move.Step)); err != nil {
+				return err
+			}
+			return m.at("in seal")
+		})
+	})
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if ok && pg.Code == lockNotAvailable {
+		m.from.log.Warn("tombstone not set; writers did not end in time; retrying", "submitter",
+			m.name)
+		return nil
+	}
+	return err
+}
+
+func (m *AccountMove) sealHere(ctx context.Context, tx pgx.Tx, step moveStep) error {
+	q := db.New(tx)
+	older, err := q.OlderNodes(ctx, movedSchema)
+	if err != nil {
+		return err
+	}
+	if len(older) > 0 {
+		return fmt.Errorf("%w: %w: node %s", ErrCannotMove, ErrOlderNodes, older[0])
+	}
+	if err := q.SetLockTimeout(ctx, millis(sealPatience)); err != nil {
+		return err
+	}
+	if err := lockAccount(ctx, q, m.id); err != nil {
+		return err
+	}
+	is, err := q.MoveState(ctx, int32(m.id))
+	if err != nil || is.MovedTo != nil {
+		return err
+	}
+	if step == moveBegun {
+		waits, err := whatIsLeft(is)
+		if err != nil || waits != "" || txn.SubmitterStatus(is.Status) != txn.Paused {
+			return err
+		}
+	}
+	if err := q.KeepOldProgramsOut(ctx, movedSchema); err != nil {
+		return err
+	}
+	_, err = seal(ctx, q, m.id, m.move.MoveID, m.toName)
+	return err
+}
+
+// record records the tombstone of the old ledger in the directory: from now on the old ledger gets
+// it again if it loses it.
+func (m *AccountMove) record(ctx context.Context) error {
+	is, err := m.from.read().MoveState(ctx, int32(m.id))
+	if err != nil || is.MoveID == nil || *is.MoveID != m.move.MoveID {
+		return err
+	}
+	to, err := m.to.read().LedgerOfMove(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = m.directory.read().SealMove(ctx, db.SealMoveParams{MoveID: m.move.MoveID,
+		Token: is.FencingToken, ToEpoch: to.FeedEpoch})
+	return err
+}
+
+func (m *AccountMove) failed(ctx context.Context, err error) error {
+	verb := fmt.Sprintf("move submitter %q", m.name)
+	switch pg, _ := errors.AsType[*pgconn.PgError](err); {
+	case err == nil:
+		return nil
+	case pg != nil && pg.Code == notPermitted:
+		return fmt.Errorf("store: %s: a role does not own the tables of its database; run this "+
+			"as the owner", verb)
+	case pg == nil && (errors.Is(err, ErrCannotMove) || errors.Is(err, ErrSubmitterNotFound) ||
+		errors.Is(err, errStopped)):
+		return fmt.Errorf("store: %s: %w", verb, err)
+	}
+	return m.from.failed(ctx, verb, err)
+}
+
+// errStopped ends a command between two steps, in tests.
+var errStopped = errors.New("stopped")
