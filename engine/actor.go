@@ -342,7 +342,7 @@ func (a *actor) load(ctx context.Context) error {
 	a.ended = ended
 	a.account, a.suspicion = nil, nil
 	a.trial = nil
-	a.nonces = nonces{}
+	a.nonces = nonces{isolation: a.nonces.isolation}
 	a.used = txn.UsedNonce{}
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // no longer followed: refresh reads them again
@@ -503,6 +503,12 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 		did.remembered()
 		a.apply(view, &change)
 		return nil, a.e.Gate(ctx, afterCommit(next), a.id)
+	}
+	if outcome == store.Refused && a.nonces.isolate(change.Nonces) {
+		a.log.Error("change about nonces rejected; isolating the request",
+			"error", fmt.Errorf("%w: %w", ErrCommitRejected, err))
+		a.loaded = false
+		return nil, nil
 	}
 	return nil, a.notDone(ctx, outcome, err)
 }

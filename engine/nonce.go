@@ -21,15 +21,41 @@ type nonces struct {
 	signed   []txn.SignedBytes          // by clients, not recorded as attempts yet
 	unread   bool                       // there may be bytes of clients after these
 	filled   map[txn.ReservationID]bool // their cancel transaction was queued
+	isolation
+}
+
+// isolation finds the request whose change the database rejects, and survives a read of the ledger.
+type isolation struct {
+	oneByOne bool           // each request gets a change of its own
+	rejected map[int64]bool // numbers of requests whose own change was rejected
+}
+
+// isolate reports whether another change may succeed after the database has rejected this one.
+// Otherwise it is a defect that waits for an operator, as for every rejected change.
+func (n *nonces) isolate(c *txn.NonceChange) bool {
+	switch {
+	case c == nil || len(c.Results) == 0:
+		return false
+	case !n.oneByOne:
+		n.oneByOne, n.rejected = true, map[int64]bool{}
+		return true
+	case n.rejected[c.Results[0].No]:
+		return false
+	}
+	n.rejected[c.Results[0].No] = true
+	return true
 }
 
 // maxRequests is the number of requests that one read returns at most.
 const maxRequests = 512
 
 func (n *nonces) view(of []txn.ExternalNonce) txn.ExternalView {
+	for i := range n.requests {
+		n.requests[i].Rejected = n.rejected[n.requests[i].No]
+	}
 	return txn.ExternalView{
 		Nonces: of, Requests: n.requests, ReadAt: n.readAt, Receipts: n.receipts,
-		Settled: n.settled, Signed: n.signed, Filled: n.filled,
+		Settled: n.settled, Signed: n.signed, Filled: n.filled, OneByOne: n.oneByOne,
 	}
 }
 
@@ -191,6 +217,9 @@ func (a *actor) applyNonces(c *txn.Change) {
 	}
 	a.nonces.requests = slices.DeleteFunc(slices.Clone(a.nonces.requests),
 		func(r txn.NonceRequest) bool { return done[r.No] })
+	if len(a.nonces.requests) == 0 {
+		a.nonces.isolation = isolation{}
+	}
 }
 
 // noteAccepted gives requests that still wait the nonce of their reservation, which leaves memory:

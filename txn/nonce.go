@@ -109,6 +109,7 @@ type NonceRequest struct {
 	Reason      string
 	Operator    string
 	Stale       bool           // its caller has left long ago
+	Rejected    bool           // the database has rejected the change that applies it alone
 	Given       *Nonce         // by its reservation, which may have released it; nil: unknown
 	Accepted    *ExternalNonce // that nonce, if it is ACCEPTED, of any reservation
 }
@@ -167,6 +168,8 @@ type NonceChange struct {
 type ExternalView struct {
 	Nonces   []ExternalNonce // those that are not ACCEPTED, lowest first
 	Requests []NonceRequest  // in order
+	// the database has rejected a change: each request gets one of its own
+	OneByOne bool
 	// local time of the last read of the account for them, successful or not; zero: none yet
 	ReadAt time.Time
 	// receipts of recorded hashes, by the last read; nil: it has none, no entry: unknown

@@ -9,10 +9,21 @@ import (
 
 // answer answers the requests in their order.
 func (b *nonceBook) answer() (Step, bool) {
+	limit := maxNonceResults
+	if b.v.External.OneByOne {
+		limit = 1
+		if len(b.order) > 0 {
+			return nil, false // not beside the evidence either
+		}
+	}
 	for i := range b.v.External.Requests {
 		r := &b.v.External.Requests[i]
-		if len(b.change.Results) == maxNonceResults || b.afterThis(r) {
+		if len(b.change.Results) == limit || b.afterThis(r) {
 			break
+		}
+		if r.Rejected {
+			b.change.Results = append(b.change.Results, NonceResult{No: r.No, Result: ledgerRejects})
+			continue
 		}
 		if r.Kind == RequestAllocate {
 			if step, ok := b.prepareAllocation(); ok {
@@ -27,6 +38,11 @@ func (b *nonceBook) answer() (Step, bool) {
 	}
 	return nil, false
 }
+
+// ledgerRejects is the result of a request that the database rejects: a defect, which must not keep
+// others waiting.
+const ledgerRejects = ResultNonceState + ": the database rejects the change; an operator finds the " +
+	"cause in the log of the node"
 
 // afterThis reports whether a request waits until this change is recorded: a nonce that it frees
 // is the lowest one for an allocation, and a row takes one hash at a time.
