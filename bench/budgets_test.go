@@ -17,8 +17,8 @@ func TestBudgets(t *testing.T) {
 		"accept":        true,
 		"accept.batch":  true,
 		"growth.memory": true,
-		"growth.burst":  true,
-		"policy":        true, "policy.limited": true,
+		"growth.burst":  true, "nonces.allocate": true,
+		"policy": true, "policy.limited": true,
 		"sink.kafka": true, "sink.kafka.paced": true, "sink.kafka.paced.lag": true,
 	}
 	for _, s := range sizes {

@@ -78,7 +78,7 @@ type Options struct {
 	ProgressTimeout time.Duration
 	AuditInterval   time.Duration // between two audits of an owned submitter; 1 min, negative: none
 	NoListen        bool          // ignore notifications; polling finds everything, later
-	SettleInterval  time.Duration // between two records of settled nonces; 2 s
+	SettleInterval  time.Duration // between two records of settled nonces; 5 s
 	KeepSigned      bool          // do not erase signed bytes
 
 	// Stuck decides on STUCK transactions. Nil: they are rebroadcast until an operator decides.
@@ -189,7 +189,7 @@ func (o Options) complete() (Options, error) {
 		o.AuditInterval = time.Minute
 	}
 	o.SweepInterval = orDefault(o.SweepInterval, time.Second)
-	o.SettleInterval = orDefault(o.SettleInterval, 2*time.Second)
+	o.SettleInterval = orDefault(o.SettleInterval, 5*time.Second)
 	o.PollInterval = orDefault(o.PollInterval, time.Second)
 	o.IdleAfter = orDefault(o.IdleAfter, 30*time.Second)
 	o.AccountMaxAge = orDefault(o.AccountMaxAge, time.Minute)
