@@ -22,7 +22,8 @@ func (b *nonceBook) answer() (Step, bool) {
 			break
 		}
 		if r.Rejected {
-			b.change.Results = append(b.change.Results, NonceResult{No: r.No, Result: ledgerRejects})
+			b.change.Results = append(b.change.Results,
+				NonceResult{No: r.No, Result: ledgerRejects})
 			continue
 		}
 		if r.Kind == RequestAllocate {
@@ -41,8 +42,8 @@ func (b *nonceBook) answer() (Step, bool) {
 
 // ledgerRejects is the result of a request that the database rejects: a defect, which must not keep
 // others waiting.
-const ledgerRejects = ResultNonceState + ": the database rejects the change; an operator finds the " +
-	"cause in the log of the node"
+const ledgerRejects = ResultNonceState + ": the database rejects the change; an operator finds " +
+	"the cause in the log of the node"
 
 // afterThis reports whether a request waits until this change is recorded: a nonce that it frees
 // is the lowest one for an allocation, and a row takes one hash at a time.
