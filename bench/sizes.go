@@ -41,6 +41,7 @@ type size struct {
 	countOnly bool          // nothing but counts is measured: no limits of the machine
 	growth    *growth       // the ledgers that are compared
 	archived  int           // transactions that an archive moves under load
+	ledgers   time.Duration // of one measurement with several ledgers; 0: none
 	check     bool          // counts that are over their budgets fail the run
 }
 
@@ -72,7 +73,10 @@ var sizes = map[string]size{
 			period:     250 * time.Millisecond,
 		}, {submitters: 500, period: 250 * time.Millisecond},
 		{submitters: 500, period: 250 * time.Millisecond, lockstep: true},
-	}, watches: []watch{{1, usualEvents}, {1000, usualEvents}}, lease: 3 * time.Second},
+	}, watches: []watch{{1, usualEvents}, {1000, usualEvents}}, lease: 3 * time.Second,
+		ledgers: 3 * time.Second},
+	// ledgers compares one ledger with several.
+	"ledgers": {rounds: 3, countOnly: true, ledgers: 10 * time.Second},
 	// watchers are the most that one node is made for, at twice the usual pace, and one alone for
 	// comparison.
 	"watchers": {
@@ -134,7 +138,8 @@ var sizes = map[string]size{
 			{1, 1000},
 			{10_000, 1000},
 		},
-		lease: 10 * time.Second,
+		lease:   10 * time.Second,
+		ledgers: 10 * time.Second,
 	},
 }
 
@@ -172,6 +177,10 @@ func (s size) scenarios() (all []scenario) {
 	if s.lease > 0 {
 		all = append(all, scenario{"takeover", takeover}, scenario{"modes", modes},
 			scenario{"nonces", nonces})
+	}
+	if s.ledgers > 0 {
+		all = append(all, scenario{"ledgers-count", ledgersByCount},
+			scenario{"ledgers-chaos", ledgersChaos})
 	}
 	return all
 }
@@ -211,6 +220,12 @@ func against() map[string]string {
 	}
 	for _, number := range []string{"p50", "p99", "failed"} {
 		pairs["modes.worker-queue."+number] = "modes.basic." + number
+	}
+	for _, number := range []string{"rate", "p99"} {
+		for count := 2; count <= mostLedgers; count++ {
+			pairs[fmt.Sprintf("ledgers.%d.%s", count, number)] = "ledgers.1." + number
+		}
+		pairs["ledgers.killed."+number] = "ledgers.calm." + number
 	}
 	for _, s := range sizes {
 		maps.Copy(pairs, s.growth.against())

@@ -15,7 +15,7 @@ import (
 // ListCommands pages through the commands of a submitter, or of all, newest first.
 func (s *submitterService) ListCommands(ctx context.Context,
 	r *pb.ListCommandsRequest) (*pb.ListCommandsResponse, error) {
-	digest := filterDigest(&pb.ListCommandsRequest{Submitter: r.GetSubmitter()})
+	digest := commandsDigest(r)
 	last, err := parsePageToken(r.GetPageToken(), digest)
 	if err != nil {
 		return nil, err
@@ -40,6 +40,11 @@ func (s *submitterService) ListCommands(ctx context.Context,
 		response.Commands = append(response.Commands, wireCommand(c))
 	}
 	return response, nil
+}
+
+// commandsDigest returns the digest of a filter.
+func commandsDigest(r *pb.ListCommandsRequest) []byte {
+	return filterDigest(&pb.ListCommandsRequest{Submitter: r.GetSubmitter()})
 }
 
 // commandsOf reads the commands of one submitter, or of all of the caller.

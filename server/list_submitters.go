@@ -17,7 +17,7 @@ var submitterName = regexp.MustCompile(`^([a-z][a-z0-9._-]{0,63})?$`)
 // ListSubmitters pages through submitters by name.
 func (s *submitterService) ListSubmitters(ctx context.Context,
 	r *pb.ListSubmittersRequest) (*pb.ListSubmittersResponse, error) {
-	digest := filterDigest(&pb.ListSubmittersRequest{Conditions: sortedConditions(r)})
+	digest := submittersDigest(r)
 	last, err := parsePageToken(r.GetPageToken(), digest)
 	if err != nil {
 		return nil, err
@@ -40,6 +40,11 @@ func (s *submitterService) ListSubmitters(ctx context.Context,
 		response.Submitters = append(response.Submitters, wireSubmitter(info))
 	}
 	return response, nil
+}
+
+// submittersDigest returns the digest of a filter.
+func submittersDigest(r *pb.ListSubmittersRequest) []byte {
+	return filterDigest(&pb.ListSubmittersRequest{Conditions: sortedConditions(r)})
 }
 
 // listed reads the submitters of one page.

@@ -81,7 +81,7 @@ func (s *txService) filter(ctx context.Context,
 			return filter, nil, err
 		}
 	}
-	digest = txsDigest(filter, r)
+	digest = txsDigest(filter.Submitter, r)
 	last, err := parsePageToken(r.GetPageToken(), digest)
 	if err != nil {
 		return filter, nil, err
@@ -111,7 +111,7 @@ func (s *txService) ofPool(ctx context.Context, pool string, filter *store.TxFil
 
 // txsDigest returns the digest of a filter. It is independent of how the filter is written: the
 // submitter by name or by account id, states and labels in any order.
-func txsDigest(filter store.TxFilter, r *pb.ListTxsRequest) []byte {
+func txsDigest(submitter txn.SubmitterID, r *pb.ListTxsRequest) []byte {
 	q := &pb.ListTxsRequest{
 		States:        slices.Compact(slices.Sorted(slices.Values(r.GetStates()))),
 		Labels:        slices.Compact(slices.Sorted(slices.Values(r.GetLabels()))),
@@ -119,8 +119,8 @@ func txsDigest(filter store.TxFilter, r *pb.ListTxsRequest) []byte {
 		CreatedBefore: r.GetCreatedBefore(),
 		Pool:          r.GetPool(),
 	}
-	if filter.Submitter != 0 {
-		q.Submitter = fmt.Sprint(filter.Submitter)
+	if submitter != 0 {
+		q.Submitter = fmt.Sprint(submitter)
 	}
 	return filterDigest(q)
 }

@@ -23,13 +23,15 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Options configure a server. Only Store is required.
+// Options configure a server. Only Store or Ledgers is required.
 type Options struct {
-	Store  Store
-	Tail   feed.Reader  // for the shared feed; nil: Store
-	Logger *slog.Logger // nil: discards
-	Clock  clock.Clock  // nil: the system clock
-	Limits Limits       // zero fields: the defaults
+	Store Store
+	Tail  feed.Reader // for the shared feed; nil: Store
+	// Ledgers are several, instead of Store and Tail. The first gets new accounts and pools.
+	Ledgers []Ledger
+	Logger  *slog.Logger // nil: discards
+	Clock   clock.Clock  // nil: the system clock
+	Limits  Limits       // zero fields: the defaults
 	// TLS configures the listener; nil: plain text. NextProtos default to "h2" and "http/1.1".
 	TLS *tls.Config
 
@@ -150,7 +152,7 @@ func (o *Options) allowHost(header string) bool {
 }
 
 func (o *Options) complete() {
-	if o.Tail == nil {
+	if o.Tail == nil && o.Store != nil {
 		o.Tail = o.Store
 	}
 	if o.Logger == nil {

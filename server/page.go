@@ -54,11 +54,15 @@ func parsePageToken(token string, filter []byte) ([]byte, error) {
 		return nil, errPageToken()
 	}
 	if !slices.Equal(raw[1:1+filterDigestBytes], filter) {
-		return nil, status.InvalidField("page_token",
-			"belongs to a different filter; "+
-				"keep the filter across pages, or omit the token to start over")
+		return nil, errOtherFilter()
 	}
 	return raw[1+filterDigestBytes:], nil
+}
+
+func errOtherFilter() error {
+	return status.InvalidField("page_token",
+		"belongs to a different filter; "+
+			"keep the filter across pages, or omit the token to start over")
 }
 
 // errPageToken rejects a page token that the called method did not return.

@@ -73,7 +73,6 @@ import (
 
 // Server serves the API of one node.
 type Server struct {
-	store     Store
 	log       *slog.Logger
 	clock     clock.Clock
 	access    *accesslog.Log
@@ -81,16 +80,11 @@ type Server struct {
 	known     known
 	validator *contract.Validator
 
-	txs         *txService
-	submitters  *submitterService
-	status      *statusService
-	sinks       *sinkService
-	pools       *poolService
-	nonces      *nonceService
+	services            // of the only ledger, or of the first
+	router      *router // of several ledgers; nil: there is one
 	limiter     *limit.Limiter
 	connections *limit.Connections
 	authn       *auth.Authenticator
-	authz       *auth.Authorizer
 	feed        *feed.Feed
 	metrics     *metrics
 	health      *health.Server
@@ -108,7 +102,7 @@ type Server struct {
 
 // New returns a server that does nothing before Serve.
 func New(o Options) (*Server, error) {
-	if o.Store == nil {
+	if o.Store == nil && len(o.Ledgers) == 0 {
 		return nil, errors.New("server: Options.Store is nil; set it")
 	}
 	o.complete()
@@ -124,7 +118,6 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("server: create the metrics: %w", err)
 	}
 	s := &Server{
-		store:     o.Store,
 		log:       o.Logger,
 		clock:     o.Clock,
 		access:    accesslog.New(o.Logger, o.Clock),
@@ -159,15 +152,13 @@ func New(o Options) (*Server, error) {
 	}
 	s.shareAmong(o.Callers)
 	s.authn = auth.NewAuthenticator(o.Tokens, o.Callers, o.Issuers...)
-	s.authz = auth.NewAuthorizer(o.Store)
 	s.draining, s.drain = context.WithCancelCause(context.Background())
 	s.cutoff, s.cutOff = context.WithCancelCause(context.Background())
-	if s.feed, err = feed.New(o.feed()); err != nil {
+	if err := s.openLedgers(o); err != nil {
 		return nil, err
 	}
 	s.health = health.NewServer()
 	s.tls = o.TLS
-	s.makeServices(o)
 	s.grpc = grpc.NewServer(s.options(o)...)
 	s.inner = grpc.NewServer(append(s.common(o), grpc.ForceServerCodecV2(contract.NewCodec()),
 		grpc.ChainUnaryInterceptor(web.MarkCreated))...)
@@ -231,7 +222,10 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 
 // web returns the options of the gateway.
 func (s *Server) web(o Options) web.Options {
-	txs := s.txs
+	var txs pb.TxServiceServer = s.txs
+	if s.router != nil {
+		txs = routedTxs{s.txs, s.router}
+	}
 	service := pb.TxService_ServiceDesc
 	i := slices.IndexFunc(service.Streams,
 		func(d grpc.StreamDesc) bool { return d.StreamName == "WatchTx" })
@@ -310,40 +304,75 @@ const maxHTTPStreams = 250
 // idleConnections is the time after which HTTP closes a connection without requests.
 const idleConnections = 5 * time.Minute
 
-func (s *Server) makeServices(o Options) {
-	r := &resolver{store: s.store, authz: s.authz}
+// openLedgers makes the feed and the services of each ledger.
+func (s *Server) openLedgers(o Options) (err error) {
+	if len(o.Ledgers) == 0 {
+		s.feed, err = feed.New(o.feed())
+		s.services = s.makeServices(o, o.Store, s.feed)
+		return err
+	}
+	s.router = &router{index: newIndex(), log: o.Logger, clock: o.Clock,
+		outage: o.Limits.Outage, changed: make(chan struct{})}
+	for _, one := range o.Ledgers {
+		of := o
+		of.Store, of.Tail = one.Store, one.Tail
+		if one.MeterProvider != nil {
+			of.MeterProvider = one.MeterProvider
+		}
+		if of.Tail == nil {
+			of.Tail = one.Store
+		}
+		f, err := feed.New(of.feed())
+		if err != nil {
+			return err
+		}
+		l := newLedger(one.Name, one.Store, f, max(1, o.Limits.Calls/len(o.Ledgers)))
+		l.services = s.makeServices(o, one.Store, f)
+		s.router.ledgers = append(s.router.ledgers, l)
+	}
+	s.services = s.router.ledgers[0].services
+	return nil
+}
+
+func (s *Server) makeServices(o Options, of Store, f *feed.Feed) (all services) {
+	r := &resolver{store: of, authz: auth.NewAuthorizer(of)}
 	commands := &commander{
-		store: s.store, log: s.log, clock: s.clock, draining: s.draining,
+		store: of, log: s.log, clock: s.clock, draining: s.draining,
 		wait: s.limits.CommandWait, poll: s.limits.CommandPoll,
 	}
-	s.txs = &txService{
-		store: s.store, resolver: r, commands: commands, feed: s.feed, access: s.access,
+	all.txs = &txService{
+		store: of, resolver: r, commands: commands, feed: f, access: s.access,
 		metrics: s.metrics, log: s.log, check: s.validator.Check,
 		payloadBytes: s.limits.PayloadBytes,
 		simulate:     o.Simulate, simulations: newSimulations(),
 	}
-	s.submitters = &submitterService{
-		store: s.store, resolver: r, commands: commands, known: s.known, log: s.log,
+	all.submitters = &submitterService{
+		store: of, resolver: r, commands: commands, known: s.known, log: s.log,
 	}
-	s.status = &statusService{
-		store: s.store, node: o.Node, version: o.Version, chains: o.ChainStatus,
+	all.status = &statusService{
+		store: of, node: o.Node, version: o.Version, chains: o.ChainStatus,
 		balances: o.Balances, resolver: r,
 	}
-	s.sinks = &sinkService{store: s.store, log: s.log}
-	s.pools = &poolService{store: s.store, resolver: r, known: s.known, log: s.log}
-	s.nonces = &nonceService{
-		store: s.store, resolver: r, commands: commands, options: o.Nonces.complete(), log: s.log,
+	all.sinks = &sinkService{store: of, log: s.log}
+	all.pools = &poolService{store: of, resolver: r, known: s.known, log: s.log}
+	all.nonces = &nonceService{
+		store: of, resolver: r, commands: commands, options: o.Nonces.complete(), log: s.log,
 	}
+	return all
 }
 
 // register adds the services. None is healthy before Serve.
 func (s *Server) register(to *grpc.Server) {
-	pb.RegisterTxServiceServer(to, s.txs)
-	pb.RegisterSubmitterServiceServer(to, s.submitters)
-	pb.RegisterStatusServiceServer(to, s.status)
-	pb.RegisterSinkServiceServer(to, s.sinks)
-	pb.RegisterPoolServiceServer(to, s.pools)
-	pb.RegisterNonceServiceServer(to, s.nonces)
+	if s.router != nil {
+		s.router.register(to)
+	} else {
+		pb.RegisterTxServiceServer(to, s.txs)
+		pb.RegisterSubmitterServiceServer(to, s.submitters)
+		pb.RegisterStatusServiceServer(to, s.status)
+		pb.RegisterSinkServiceServer(to, s.sinks)
+		pb.RegisterPoolServiceServer(to, s.pools)
+		pb.RegisterNonceServiceServer(to, s.nonces)
+	}
 	healthpb.RegisterHealthServer(to, s.health)
 	reflection.RegisterV1(to)
 	for _, name := range healthNames() {
@@ -412,7 +441,15 @@ func healthNames() []string {
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	tailing, stopTailer := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
-	background.Go(func() { s.feed.Run(tailing) })
+	if s.router != nil {
+		s.router.begin(ctx)
+		background.Go(func() { s.router.run(tailing) })
+		for _, l := range s.router.ledgers {
+			background.Go(func() { l.feed.Run(tailing) })
+		}
+	} else {
+		background.Go(func() { s.feed.Run(tailing) })
+	}
 	background.Go(func() { s.limiter.CloseStalled(tailing) })
 	background.Go(func() { s.access.Run(tailing) })
 	defer background.Wait()

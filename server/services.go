@@ -10,6 +10,16 @@ import (
 	"github.com/fencepost/fencepost/server/feed"
 )
 
+// services are the services of one ledger.
+type services struct {
+	txs        *txService
+	submitters *submitterService
+	status     *statusService
+	sinks      *sinkService
+	pools      *poolService
+	nonces     *nonceService
+}
+
 // txService implements TxService.
 type txService struct {
 	pb.UnimplementedTxServiceServer

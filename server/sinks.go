@@ -58,7 +58,7 @@ func (s *sinkService) sink(ctx context.Context, name string) (*pb.Sink, error) {
 // ListUndelivered pages through parked transactions by id.
 func (s *sinkService) ListUndelivered(ctx context.Context,
 	r *pb.ListUndeliveredRequest) (*pb.ListUndeliveredResponse, error) {
-	digest := filterDigest(&pb.ListUndeliveredRequest{Sink: r.GetSink(), DeadOnly: r.GetDeadOnly()})
+	digest := undeliveredDigest(r)
 	last, err := parsePageToken(r.GetPageToken(), digest)
 	if err != nil {
 		return nil, err
@@ -90,6 +90,11 @@ func (s *sinkService) ListUndelivered(ctx context.Context,
 		response.Undelivered = append(response.Undelivered, wireParked(p))
 	}
 	return response, nil
+}
+
+// undeliveredDigest returns the digest of a filter.
+func undeliveredDigest(r *pb.ListUndeliveredRequest) []byte {
+	return filterDigest(&pb.ListUndeliveredRequest{Sink: r.GetSink(), DeadOnly: r.GetDeadOnly()})
 }
 
 // decision is the decision of a request about a sink.

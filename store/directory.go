@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -81,6 +83,63 @@ func (s *Store) claim(ctx context.Context, r Registration) (no *int32, err error
 	return nil, claimedElsewhere(r, there[0])
 }
 
+// poolClaim is the claim of the name of a pool, which is that of an account that cannot exist: its
+// name is no name of a submitter.
+func poolClaim(name string, chain txn.ChainID) Registration {
+	digest := sha256.Sum256([]byte("pool:" + name))
+	r := Registration{Name: "pool:" + name, Chain: chain}
+	copy(r.Address[:], digest[:])
+	return r
+}
+
+// claimPool asks the directory for the name of a pool. Two ledgers with a pool of one name would
+// execute its requests twice.
+func (s *Store) claimPool(ctx context.Context, name string, chain txn.ChainID) error {
+	_, err := s.LookupPool(ctx, name)
+	if s.cfg.Directory == nil || !errors.Is(err, ErrPoolNotFound) {
+		return nil // a failed read is that of the caller too
+	}
+	if _, err = s.claim(ctx, poolClaim(name, chain)); errors.Is(err, ErrSubmitterExists) {
+		return fmt.Errorf("%w: the directory has it for another ledger or chain", ErrPoolExists)
+	}
+	return err
+}
+
+// DirectoryNumber returns the number of the ledger in the directory, where it has this name. A
+// ledger that is in none, as the only one of a node, has the number of the first.
+func (s *Store) DirectoryNumber(ctx context.Context, name string) (int32, error) {
+	self, err := s.read().LedgerIdentity(ctx)
+	switch {
+	case err != nil:
+		return 0, s.failed(ctx, "read the number of the ledger", err)
+	case self.DirectoryNo != nil && self.LedgerName != name:
+		return 0, fmt.Errorf("store: %w: this ledger is %q there; correct its name or its url in "+
+			"the configuration", ErrDirectory, self.LedgerName)
+	case self.DirectoryNo != nil:
+		return *self.DirectoryNo, nil
+	case s.cfg.Directory != nil:
+		return 0, fmt.Errorf("store: %w: this ledger is not in it; run \"fencepost ledger join\"",
+			ErrDirectory)
+	}
+	return 0, nil
+}
+
+// Accounts returns the submitters with higher numbers, in order, without their settings.
+func (s *Store) Accounts(ctx context.Context, after txn.SubmitterID,
+	limit int) ([]txn.Submitter, error) {
+	rows, err := s.read().AccountsAfter(ctx,
+		db.AccountsAfterParams{After: int32(after), MaxRows: int32(limit)})
+	if err != nil {
+		return nil, s.failed(ctx, "list the accounts", err)
+	}
+	all := make([]txn.Submitter, len(rows))
+	for i, r := range rows {
+		all[i] = txn.Submitter{ID: txn.SubmitterID(r.SubmitterID), Name: r.Name,
+			Chain: txn.ChainID(r.ChainID), Address: txn.Address(r.Address)}
+	}
+	return all, nil
+}
+
 // claimedElsewhere explains a claim that is in the way.
 func claimedElsewhere(r Registration, c db.ClaimsLikeRow) error {
 	if c.Name == r.Name {
@@ -146,12 +205,16 @@ func join(ctx context.Context, tx pgx.Tx, directory *db.Queries,
 	if err != nil {
 		return joined, err
 	}
+	pools, err := q.PoolsOfLedger(ctx)
+	if err != nil {
+		return joined, err
+	}
 	first, last := numbersOf(no)
 	moved, err := q.Arrivals(ctx)
 	if err != nil {
 		return joined, err
 	}
-	if err := claimAll(ctx, directory, no, accounts, moved); err != nil {
+	if err := claimAll(ctx, directory, no, accounts, moved, pools); err != nil {
 		return joined, err
 	}
 	if err := q.SetDirectory(ctx, db.SetDirectoryParams{No: no, Name: name}); err != nil {
@@ -205,9 +268,11 @@ func numberIn(ctx context.Context, directory *db.Queries, self db.LedgerIdentity
 	return 0, fmt.Errorf("%w: a directory holds 128 ledgers", ErrCannotJoin)
 }
 
-// claimAll claims the accounts that a ledger has. Those that moved to it keep their numbers.
+// claimAll claims the accounts and the names of pools that a ledger has. Accounts that moved to it
+// keep their numbers.
 func claimAll(ctx context.Context, directory *db.Queries, no int32,
-	accounts []db.AccountsOfLedgerRow, moved []db.AccountArrival) error {
+	accounts []db.AccountsOfLedgerRow, moved []db.AccountArrival,
+	pools []db.PoolsOfLedgerRow) error {
 	first, last := numbersOf(no)
 	claims := db.ClaimAccountsParams{No: no}
 	arrivals := make(map[int32]db.AccountArrival, len(moved))
@@ -229,6 +294,12 @@ func claimAll(ctx context.Context, directory *db.Queries, no int32,
 		claims.ChainIds = append(claims.ChainIds, a.ChainID)
 		claims.Addresses = append(claims.Addresses, a.Address)
 	}
+	for _, p := range pools {
+		r := poolClaim(p.Name, txn.ChainID(p.ChainID))
+		claims.Names = append(claims.Names, r.Name)
+		claims.ChainIds = append(claims.ChainIds, p.ChainID)
+		claims.Addresses = append(claims.Addresses, r.Address[:])
+	}
 	if err := directory.ClaimAccounts(ctx, claims); err != nil {
 		return err
 	}
@@ -238,6 +309,10 @@ func claimAll(ctx context.Context, directory *db.Queries, no int32,
 		return err
 	}
 	if len(others) > 0 {
+		if name, isPool := strings.CutPrefix(others[0].Name, "pool:"); isPool {
+			return fmt.Errorf("%w: ledger %q has a pool of the name %q", ErrCannotJoin,
+				others[0].Ledger, name)
+		}
 		return fmt.Errorf("%w: ledger %q has the name or the account of submitter %q; one account "+
 			"in two ledgers would use the same nonces twice", ErrCannotJoin, others[0].Ledger,
 			others[0].Name)

@@ -72,6 +72,9 @@ const maxMembers = 1 << 16
 func (s *Store) CreatePool(ctx context.Context, name string,
 	chain txn.ChainID) (p Pool, created bool, err error) {
 	verb := fmt.Sprintf("create pool %q", name)
+	if err := s.claimPool(ctx, name, chain); err != nil {
+		return p, false, fmt.Errorf("store: %s: %w", verb, err)
+	}
 	n, err := s.read().InsertPool(ctx, db.InsertPoolParams{Name: name, ChainID: int64(chain)})
 	if err != nil {
 		return p, false, s.failed(ctx, verb, err)

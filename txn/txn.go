@@ -81,6 +81,9 @@ func ParseTxID(text string) (TxID, error) {
 	return id, nil
 }
 
+// Ledger returns the number of the ledger that gave out the id, in the directory of ledgers.
+func (id SubmitterID) Ledger() int32 { return int32(id >> 24) }
+
 // Submitter returns the submitter of the id.
 func (id TxID) Submitter() SubmitterID {
 	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])

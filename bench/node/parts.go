@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holiman/uint256"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 
 	_ "github.com/fencepost/fencepost/archive" // linked as in the product
 	"github.com/fencepost/fencepost/bench/internal/wire"
@@ -40,7 +42,7 @@ type node struct {
 	log        *slog.Logger
 	metrics    *telemetry.Metrics
 	book       *sign.Book
-	store      *store.Store
+	stores     []*store.Store // of the ledgers
 	chain      *chain.Client
 	calls, ops net.Listener
 }
@@ -97,14 +99,17 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 	if err = n.openKeys(ctx); err != nil {
 		return nil, err
 	}
-	if n.store, err = store.Open(
-		ctx,
-		store.Config{
-			URL: n.cfg.Database, Node: name, LeaseDuration: n.cfg.Lease,
-			MaxQueuedTotal: n.cfg.MaxQueued, Logger: n.log,
-		},
-	); err != nil {
-		return nil, err
+	ledgers := n.cfg.Ledgers
+	if len(ledgers) == 0 {
+		ledgers = []wire.Ledger{{URL: n.cfg.Database}}
+	}
+	for _, l := range ledgers {
+		s, err := store.Open(ctx, store.Config{URL: l.URL, Node: name,
+			LeaseDuration: n.cfg.Lease, MaxQueuedTotal: n.cfg.MaxQueued, Logger: n.log})
+		if err != nil {
+			return nil, err
+		}
+		n.stores = append(n.stores, s)
 	}
 	n.chain, err = chain.Dial(
 		ctx,
@@ -119,37 +124,57 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := n.newEngine()
+	s, err := n.newServer()
 	if err != nil {
 		return nil, err
 	}
-	s, err := server.New(
-		server.Options{
-			Store: n.store, Tail: n.store.TailFeed(), Logger: n.log,
-			MeterProvider: n.metrics.Provider(), Callers: n.callers(),
-			Nonces: server.NonceOptions{Enabled: true},
-		})
-	if err != nil {
-		return nil, err
+	group := run.NewGroup(n.log,
+		run.Service{Name: "operators' listener", Run: n.serveOperators})
+	for i, one := range n.stores {
+		e, err := n.newEngine(one, n.meterProvider(i))
+		if err != nil {
+			return nil, err
+		}
+		group.Add(run.Service{Name: "engine", Run: e.Run, Grace: n.cfg.Lease})
 	}
-	sinks, err := n.newSinks(s.Feed())
-	if err != nil {
-		return nil, err
+	if len(n.cfg.Ledgers) == 0 {
+		sinks, err := n.newSinks(s.Feed())
+		if err != nil {
+			return nil, err
+		}
+		group.Add(run.Service{Name: "sinks", Grace: n.cfg.Lease,
+			Run: func(ctx context.Context) error {
+				sinks.Run(ctx)
+				return nil
+			}})
 	}
-	return run.NewGroup(
-		n.log,
-		run.Service{Name: "operators' listener", Run: n.serveOperators},
-		run.Service{Name: "engine", Run: e.Run, Grace: n.cfg.Lease},
-		run.Service{Name: "sinks", Grace: n.cfg.Lease, Run: func(ctx context.Context) error {
-			sinks.Run(ctx)
-			return nil
-		}},
-		run.Service{
-			Name:  "server",
-			Run:   func(ctx context.Context) error { return s.Serve(ctx, n.calls) },
-			Grace: 10 * time.Second,
-		},
-	), nil
+	group.Add(run.Service{
+		Name:  "server",
+		Run:   func(ctx context.Context) error { return s.Serve(ctx, n.calls) },
+		Grace: 10 * time.Second,
+	})
+	return group, nil
+}
+
+func (n *node) newServer() (*server.Server, error) {
+	o := server.Options{Logger: n.log, MeterProvider: n.metrics.Provider(),
+		Callers: n.callers(), Nonces: server.NonceOptions{Enabled: true}}
+	if len(n.cfg.Ledgers) == 0 {
+		o.Store, o.Tail = n.stores[0], n.stores[0].TailFeed()
+	}
+	for i, l := range n.cfg.Ledgers {
+		o.Ledgers = append(o.Ledgers, server.Ledger{Name: l.Name, Store: n.stores[i],
+			Tail: n.stores[i].TailFeed(), MeterProvider: n.meterProvider(i)})
+	}
+	return server.New(o)
+}
+
+// meterProvider has the metrics of a ledger. Those of several are not exposed here.
+func (n *node) meterProvider(i int) metric.MeterProvider {
+	if i == 0 {
+		return n.metrics.Provider()
+	}
+	return noop.NewMeterProvider()
 }
 
 // callers returns two callers with equal rights, of which one has a policy with every rule.
@@ -173,7 +198,7 @@ func (n *node) callers() []auth.Caller {
 // newSinks returns the runner of the Kafka sink, if there is one, with the settings of a node.
 func (n *node) newSinks(f *feed.Feed) (*sink.Runner, error) {
 	o := sink.Options{
-		Ledger: nodeparts.SinkLedger{Store: n.store}, Feed: nodeparts.SinkFeed{Feed: f},
+		Ledger: nodeparts.SinkLedger{Store: n.stores[0]}, Feed: nodeparts.SinkFeed{Feed: f},
 		Clock: clock.Real{}, Logger: n.log, MeterProvider: n.metrics.Provider(),
 		LeaseDuration: n.cfg.Lease, RenewInterval: 200 * time.Millisecond,
 	}
@@ -190,7 +215,8 @@ func (n *node) newSinks(f *feed.Feed) (*sink.Runner, error) {
 	return sink.NewRunner(o)
 }
 
-func (n *node) newEngine() (*engine.Engine, error) {
+func (n *node) newEngine(of *store.Store,
+	provider metric.MeterProvider) (*engine.Engine, error) {
 	policy := txn.Policy{
 		Confirmations:    n.cfg.Confirmations,
 		ReleaseDepth:     1,
@@ -198,8 +224,8 @@ func (n *node) newEngine() (*engine.Engine, error) {
 		ResubmitMax:      20,
 	}
 	return engine.New(engine.Options{
-		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.log,
-		Meter: n.metrics.Meter("engine"), LeaseDuration: n.cfg.Lease,
+		Store: of, Signer: n.book, Clock: clock.Real{}, Logger: n.log,
+		Meter: provider.Meter("engine"), LeaseDuration: n.cfg.Lease,
 		RenewInterval: n.cfg.Lease * 3 / 10, Mode: engine.Mode(n.cfg.Mode),
 		IdleAfter: n.cfg.IdleAfter,
 		Chains: []engine.ChainOptions{
@@ -214,7 +240,7 @@ func (n *node) serveOperators(ctx context.Context) error {
 	mux.Handle(
 		"/",
 		telemetry.Handler(n.metrics.Handler(), n.log,
-			telemetry.Check{Name: "database", Probe: n.store.CheckSchema}),
+			telemetry.Check{Name: "database", Probe: n.stores[0].CheckSchema}),
 	)
 	mux.HandleFunc(wire.ProfilesPath, pprof.Index)
 	mux.HandleFunc(wire.ProfilesPath+"profile", func(w http.ResponseWriter, r *http.Request) {
@@ -247,8 +273,8 @@ func (n *node) close() {
 	if n.chain != nil {
 		n.chain.Close()
 	}
-	if n.store != nil {
-		n.store.Close()
+	for _, s := range n.stores {
+		s.Close()
 	}
 	if n.metrics != nil {
 		_ = n.metrics.Shutdown(

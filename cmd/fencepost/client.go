@@ -138,6 +138,7 @@ type client struct {
 	server  string
 	timeout time.Duration
 	command *cobra.Command
+	note    func(format string, args ...any)
 	conn    *grpc.ClientConn
 	dial    []grpc.DialOption // of conn
 	txs     pb.TxServiceClient
@@ -190,6 +191,7 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 		f.server,
 		f.timeout,
 		cmd,
+		p.note,
 		conn,
 		options,
 		pb.NewTxServiceClient(conn),
@@ -342,7 +344,20 @@ func call[Q, A any](ctx context.Context, c *client,
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	answer, err := method(ctx, ask)
+	if err == nil {
+		c.noteMissing(answer)
+	}
 	return answer, c.explain(err)
+}
+
+// noteMissing warns of ledgers whose part a list lacks.
+func (c *client) noteMissing(answer any) {
+	list, ok := answer.(interface{ GetMissingLedgers() []string })
+	if !ok || len(list.GetMissingLedgers()) == 0 || c.note == nil {
+		return
+	}
+	c.note("the list is incomplete: no response from %s",
+		strings.Join(list.GetMissingLedgers(), ", "))
 }
 
 // wire prints an API message as protobuf JSON.

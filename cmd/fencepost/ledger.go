@@ -20,6 +20,9 @@ func (p *program) ledgerCommand() *cobra.Command {
 		p.ledgerJoinCommand(), p.ledgerListCommand())
 }
 
+// ledgerUsage describes the flag that chooses one of several ledgers.
+const ledgerUsage = "name of the ledger, if the node serves several (default: its first)"
+
 func (p *program) ledgerJoinCommand() *cobra.Command {
 	var f configFlags
 	c := &cobra.Command{

@@ -78,6 +78,7 @@ func (p *program) poolCreateCommand(f *clientFlags) *cobra.Command {
 				answer.GetPool().GetChainId(), len(answer.GetPool().GetMembers())))
 		})(cmd, args)
 	}
+	c.Flags().StringVar(&ask.Ledger, "ledger", "", ledgerUsage)
 	c.Flags().Uint64Var(&ask.ChainId, "chain-id", 0, "chain id (required)")
 	return c
 }

@@ -52,7 +52,11 @@ func sinkRows(sinks []*pb.Sink) [][]string {
 		if s.GetEventTime() != nil {
 			newest = s.GetEventTime().AsTime().UTC().Format(time.RFC3339)
 		}
-		rows[i] = []string{s.GetName(), shownSinkStatus(s), shown(s.GetOwnerNode()),
+		name := s.GetName()
+		if s.GetLedger() != "" {
+			name += " in " + s.GetLedger()
+		}
+		rows[i] = []string{name, shownSinkStatus(s), shown(s.GetOwnerNode()),
 			strconv.FormatInt(s.GetDelivered(), 10), strconv.FormatInt(s.GetParked(), 10),
 			strconv.FormatInt(s.GetDead(), 10), shown(newest), cell(s.GetReason())}
 	}
@@ -219,7 +223,7 @@ repeated command skips nothing more.`,
 
 func (p *program) sinkReplayCommand(f *clientFlags) *cobra.Command {
 	var d decisionFlags
-	var from string
+	var from, ledger string
 	c := &cobra.Command{
 		Use:   "replay NAME --from TIME|TOKEN",
 		Short: "Deliver again from a time or a resume token",
@@ -233,7 +237,8 @@ earlier events. A resume token is one of a watch of all transactions, or of "sin
 		if from == "" {
 			return misused(cmd, "--from is missing; give a time or a resume token")
 		}
-		ask := &pb.ReplaySinkRequest{Sink: args[0], Reason: d.reason, Operator: d.by(p)}
+		ask := &pb.ReplaySinkRequest{Sink: args[0], Reason: d.reason, Operator: d.by(p),
+			Ledger: ledger}
 		if at, err := time.Parse(time.RFC3339, from); err == nil {
 			ask.From = &pb.ReplaySinkRequest_Time{Time: timestamppb.New(at)}
 		} else {
@@ -249,6 +254,8 @@ earlier events. A resume token is one of a watch of all transactions, or of "sin
 		})(cmd, args)
 	}
 	d.addOptional(c, "reason to record")
+	c.Flags().StringVar(&ledger, "ledger", "", "name of the ledger, if the node serves several; "+
+		"required with a token (default: each)")
 	c.Flags().StringVar(&from, "from", "", "time (RFC 3339) or resume token (required)")
 	return c
 }

@@ -67,6 +67,7 @@ changed until the account has started; it defaults to 0 on each call. With --on-
 	o.modeFlags.add(c)
 	c.Flags().Uint64Var(&ask.ChainId, "chain-id", 0, "chain id (required)")
 	c.Flags().StringVar(&ask.Address, "address", "", "address of the account (required)")
+	c.Flags().StringVar(&ask.Ledger, "ledger", "", ledgerUsage)
 	c.Flags().StringVar(&ask.Signer, "signer", "",
 		"signer that holds the key, as named in the node configuration (required)")
 	c.Flags().StringVar(&ask.StartFrom, "start-from", "0",

@@ -22,17 +22,17 @@ type balanceMetrics struct {
 }
 
 // balanceWatches are the services that watch balances, one for each chain that wants it.
-func (n *Node) balanceWatches() (all []run.Service) {
-	for i, c := range n.cfg.Chains {
+func (l *ledger) balanceWatches() (all []run.Service) {
+	for i, c := range l.cfg.Chains {
 		if c.Balance.Low == nil && len(c.Balance.TopUps) == 0 {
 			continue
 		}
 		o := funds.Options{
 			Name: c.Name, Chain: txn.ChainID(c.ChainID), Low: c.Balance.Low,
-			Interval: c.Balance.Interval, Store: n.store, Balances: n.chains[i].BalancesAt,
-			Clock: clock.Real{}, Logger: n.log,
-			Counted: func(low int, held map[string]int) { n.funds.count(c, low, held) },
-			Decided: func() { n.funds.topUps.Add(context.Background(), 1, ofChain(c)) },
+			Interval: c.Balance.Interval, Store: l.store, Balances: l.chains[i].BalancesAt,
+			Clock: clock.Real{}, Logger: l.log,
+			Counted: func(low int, held map[string]int) { l.funds.count(c, low, held) },
+			Decided: func() { l.funds.topUps.Add(context.Background(), 1, ofChain(c)) },
 		}
 		for _, u := range c.Balance.TopUps {
 			o.Rules = append(o.Rules, funds.Rule{From: u.From, Below: u.Below, To: u.To,
@@ -44,8 +44,8 @@ func (n *Node) balanceWatches() (all []run.Service) {
 }
 
 // openBalances makes the metrics of balances.
-func (n *Node) openBalances() error {
-	meter, m := n.metrics.Meter("node"), &n.funds
+func (l *ledger) openBalances() error {
+	meter, m := l.metrics.Meter("node"), &l.funds
 	var err1, err2, err3 error
 	m.low, err1 = meter.Int64Gauge("fencepost_low_balances",
 		metric.WithDescription("accounts of a chain whose balance, minus the cost of accepted "+
@@ -57,7 +57,7 @@ func (n *Node) openBalances() error {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return fmt.Errorf("make the metrics of balances: %w", err)
 	}
-	for _, c := range n.cfg.Chains { // also where balances are not watched
+	for _, c := range l.cfg.Chains { // also where balances are not watched
 		m.count(c, 0, nil)
 		m.topUps.Add(context.Background(), 0, ofChain(c))
 	}

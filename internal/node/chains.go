@@ -23,9 +23,17 @@ type chainStatus struct {
 	Endpoints []chain.EndpointStatus `json:"endpoints"`
 }
 
+// chains are the chains of the configuration, by the clients that all ledgers share.
+func (n *Node) chains() []*boundChain {
+	if len(n.ledgers) == 0 {
+		return nil
+	}
+	return n.ledgers[0].chains
+}
+
 func (n *Node) chainStatus() []chainStatus {
-	all := make([]chainStatus, len(n.chains))
-	for i, c := range n.chains {
+	all := make([]chainStatus, len(n.chains()))
+	for i, c := range n.chains() {
 		all[i] = chainStatus{c.name, uint64(c.ID()), c.Status()}
 	}
 	return all
@@ -33,8 +41,8 @@ func (n *Node) chainStatus() []chainStatus {
 
 // serverChains is the state of the chains for callers of the API.
 func (n *Node) serverChains() []server.ChainStatus {
-	all := make([]server.ChainStatus, len(n.chains))
-	for i, c := range n.chains {
+	all := make([]server.ChainStatus, len(n.chains()))
+	for i, c := range n.chains() {
 		all[i] = server.ChainStatus{Name: c.name, ID: c.ID()}
 		for _, e := range c.Status() {
 			all[i].Endpoints = append(all[i].Endpoints, server.EndpointStatus{
@@ -50,7 +58,7 @@ func (n *Node) serverChains() []server.ChainStatus {
 // balances reads balances on a chain for callers of the API.
 func (n *Node) balances(ctx context.Context, chain txn.ChainID,
 	of []txn.Address) ([]uint256.Int, error) {
-	for _, c := range n.chains {
+	for _, c := range n.chains() {
 		if c.ID() == chain {
 			return c.Balances(ctx, of)
 		}
@@ -61,7 +69,7 @@ func (n *Node) balances(ctx context.Context, chain txn.ChainID,
 // simulate simulates a draft for callers of the API.
 func (n *Node) simulate(ctx context.Context, chain txn.ChainID,
 	draft txn.Draft) (txn.Quote, txn.Outcome, error) {
-	for _, c := range n.chains {
+	for _, c := range n.chains() {
 		if c.ID() == chain {
 			quote, outcome := c.Quote(ctx, draft)
 			return quote, outcome, nil

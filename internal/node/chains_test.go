@@ -33,7 +33,8 @@ func TestChains_UnhealthyEndpoint_Shown(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = metrics.Shutdown(context.Background()) })
-	n := &Node{metrics: metrics, chains: []*boundChain{{Client: client, name: "dev"}}}
+	n := &Node{metrics: metrics,
+		ledgers: []*ledger{{chains: []*boundChain{{Client: client, name: "dev"}}}}}
 	if err := n.measureChains(); err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ func maxConnections(cfg *config.Config, openFiles int, log *slog.Logger) int {
 		rpc += len(c.RPC) * c.RPCMaxInFlight
 	}
 	database := spareDatabase + cfg.Database.CommitConnections + cfg.Database.MaxConnections
+	database *= max(1, len(cfg.Ledgers))
 	reserve := opsConnections + spareFiles + database +
 		min(rpc, openFiles/4)
 	room := max(openFiles-reserve, leastConnections)

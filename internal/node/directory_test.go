@@ -33,11 +33,11 @@ func TestStart_DirectoryAway_OthersRegistered(t *testing.T) {
 	alice := config.Submitter{Name: "alice", Chain: "one", Signer: "local", StartFrom: "0"}
 	bob := alice
 	bob.Name, bob.Address = "bob", [20]byte{1}
-	ledger := open(store.Config{Directory: open(store.Config{})})
-	if _, err := ledger.JoinDirectory(t.Context(), "eu1"); err != nil {
+	joined := open(store.Config{Directory: open(store.Config{})})
+	if _, err := joined.JoinDirectory(t.Context(), "eu1"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ledger.Register(t.Context(), registration(cfg, alice)); err != nil {
+	if _, _, err := joined.Register(t.Context(), registration(cfg, alice)); err != nil {
 		t.Fatal(err)
 	}
 	away := open(store.Config{Dial: func(context.Context, string, string) (net.Conn, error) {
@@ -45,7 +45,7 @@ func TestStart_DirectoryAway_OthersRegistered(t *testing.T) {
 	}})
 	var log bytes.Buffer
 	cfg.Submitters = []config.Submitter{bob, alice}
-	n := &Node{cfg: cfg, log: slog.New(slog.NewTextHandler(&log, nil)),
+	n := &ledger{cfg: cfg, log: slog.New(slog.NewTextHandler(&log, nil)),
 		store: open(store.Config{Directory: away})}
 	if err := n.registerAll(t.Context(), func() {}); err != nil {
 		t.Fatal(err)

@@ -12,16 +12,16 @@ const backlogPause = time.Second
 
 // checkpoint adds a checkpoint of the history in each audit interval, until ctx ends. Other nodes
 // do the same, and one of them is enough.
-func (n *Node) checkpoint(ctx context.Context) error {
-	for pause := n.cfg.Audit.Interval; pause > 0; {
+func (l *ledger) checkpoint(ctx context.Context) error {
+	for pause := l.cfg.Audit.Interval; pause > 0; {
 		if clock.Sleep(ctx, clock.Real{}, pause) != nil {
 			return nil
 		}
-		_, more, err := n.store.AddCheckpoint(ctx)
+		_, more, err := l.store.AddCheckpoint(ctx)
 		if err != nil && ctx.Err() == nil {
-			n.log.Warn("checkpoint of the history failed; retrying", "error", err)
+			l.log.Warn("checkpoint of the history failed; retrying", "error", err)
 		}
-		if pause = n.cfg.Audit.Interval; more && err == nil {
+		if pause = l.cfg.Audit.Interval; more && err == nil {
 			pause = min(pause, backlogPause)
 		}
 	}

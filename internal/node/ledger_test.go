@@ -33,7 +33,7 @@ func TestStart_WrongSetup_Fails(t *testing.T) {
 			cfg := &config.Config{}
 			cfg.Database.URL = config.NewSecret("postgres://fence:s3cret@db.example.org/orders")
 			var log bytes.Buffer
-			n := &Node{cfg: cfg, log: slog.New(slog.NewTextHandler(&log, nil))}
+			n := &ledger{cfg: cfg, log: slog.New(slog.NewTextHandler(&log, nil))}
 			tries := 0
 			err := n.findLedger(t.Context(), func() {},
 				func(context.Context) error { tries++; return c.answers[tries-1] })

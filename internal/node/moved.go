@@ -14,18 +14,18 @@ const directoryPatience = 5 * time.Second
 // sealMoved asks the directory which accounts have left the ledger, before the node acquires any:
 // a ledger that was restored from an older backup does not know. If the directory is unavailable,
 // the node asks again until it answers.
-func (n *Node) sealMoved(ctx context.Context) error {
-	if n.directory == nil {
+func (l *ledger) sealMoved(ctx context.Context) error {
+	if l.cfg.Directory.URL.Reveal() == "" {
 		return nil
 	}
 	first, cancel := context.WithTimeout(ctx, directoryPatience)
 	defer cancel()
-	if n.askMoved(first) || ctx.Err() != nil {
+	if l.askMoved(first) || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	go func() {
 		for tries := 1; ctx.Err() == nil; tries++ {
-			if clock.Sleep(ctx, clock.Real{}, txn.Backoff(tries)) == nil && n.askMoved(ctx) {
+			if clock.Sleep(ctx, clock.Real{}, txn.Backoff(tries)) == nil && l.askMoved(ctx) {
 				return
 			}
 		}
@@ -33,14 +33,14 @@ func (n *Node) sealMoved(ctx context.Context) error {
 	return nil
 }
 
-func (n *Node) askMoved(ctx context.Context) (asked bool) {
-	sealed, err := n.store.SealMoved(ctx)
+func (l *ledger) askMoved(ctx context.Context) (asked bool) {
+	sealed, err := l.store.SealMoved(ctx)
 	for _, name := range sealed {
-		n.log.Warn("submitter has left this ledger, which was restored; it is not owned here",
+		l.log.Warn("submitter has left this ledger, which was restored; it is not owned here",
 			"submitter", name)
 	}
 	if err != nil && ctx.Err() == nil {
-		n.log.Warn("moved accounts not read from the directory; retrying", "error", err)
+		l.log.Warn("moved accounts not read from the directory; retrying", "error", err)
 	}
 	return err == nil
 }

@@ -10,14 +10,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/fencepost/fencepost/engine"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/internal/run"
@@ -26,9 +23,7 @@ import (
 	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/console"
 	"github.com/fencepost/fencepost/sign"
-	"github.com/fencepost/fencepost/sink"
 	"github.com/fencepost/fencepost/store"
-	"github.com/fencepost/fencepost/txn"
 )
 
 // Node is a node that is ready to run.
@@ -38,37 +33,26 @@ type Node struct {
 	plain     *slog.Logger // without node_id, which the engine adds
 	metrics   *telemetry.Metrics
 	traces    *telemetry.Traces // nil: none
-	store     *store.Store
-	directory *store.Store // of several ledgers; nil: none
+	ledgers   []*ledger         // one, or those in the configuration
+	directory *store.Store      // of several ledgers; nil: none
 	book      *sign.Book
-	chains    []*boundChain
-	engine    *engine.Engine
 	server    *server.Server
-	sinks     *sink.Runner
 	reloader  *credentialReloader
 	policies  policies
 	issuers   []*auth.Issuer
-	awaiting  metric.Int64Gauge
-	funds     balanceMetrics
 	reload    <-chan os.Signal // requests a reload of the credential files
 	listener  net.Listener
 	ops       net.Listener
 	extras    Extras
-	// settled is closed once the configured submitters are registered, or this is delayed.
-	settled chan struct{}
-	ready   func() // called once the API serves; nil: nothing
+	ready     func() // called once the API serves; nil: nothing
 }
 
 // New makes a node. It binds the ports, opens the keys and checks the identity of the chains. An
 // unavailable chain or database is not an error; one other than configured is.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger,
 	extras Extras) (*Node, error) {
-	if len(cfg.Ledgers) > 0 {
-		return nil, errors.New("ledgers: a node serves one ledger; set database.url instead")
-	}
 	name := cfg.Node.Name + "/" + uuid.NewString() // not configurable: a restart is another owner
-	n := &Node{cfg: cfg, log: log.With("node_id", name), plain: log, extras: extras,
-		settled: make(chan struct{})}
+	n := &Node{cfg: cfg, log: log.With("node_id", name), plain: log, extras: extras}
 	if err := n.assemble(ctx, name, version); err != nil {
 		n.close()
 		return nil, err
@@ -96,9 +80,6 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 		return err
 	}
 	n.reloader.fails.Add(ctx, 0)
-	if err = errors.Join(n.openApprovals(), n.openBalances()); err != nil {
-		return err
-	}
 	if n.issuers, err = newIssuers(n.cfg, n.log); err != nil {
 		return err
 	}
@@ -130,24 +111,26 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.directory, err = OpenDirectory(ctx, n.cfg, name, n.log); err != nil {
 		return err
 	}
-	n.store, err = openStore(ctx, n.cfg, name, n.log, n.policies.key, n.directory)
-	if err != nil {
-		return err
-	}
-	if n.chains, err = openChains(ctx, n.cfg, n.store, n.log); err != nil {
+	if err = n.openLedgers(ctx, name); err != nil {
 		return err
 	}
 	if err = n.measureChains(); err != nil {
 		return err
 	}
-	if n.engine, err = n.newEngine(); err != nil {
+	for _, l := range n.ledgers {
+		if l.engine, err = n.newEngine(l); err != nil {
+			return err
+		}
+	}
+	if n.server, err = n.newServer(name, version); err != nil {
 		return err
 	}
-	if n.server, err = n.newServer(version); err != nil {
-		return err
+	for _, l := range n.ledgers {
+		if l.sinks, err = n.newSinks(l); err != nil {
+			return err
+		}
 	}
-	n.sinks, err = n.newSinks()
-	return err
+	return n.measureLedgers()
 }
 
 // ReloadOn makes the node reload certificates and tokens on each signal. It must be called before
@@ -160,8 +143,14 @@ func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 // OnReady sets a function that is called once the API serves. It must be set before Run.
 func (n *Node) OnReady(ready func()) { n.ready = ready }
 
-// Progress returns an error if the node has stalled: see [engine.Engine.Progress].
-func (n *Node) Progress() error { return n.engine.Progress() }
+// Progress returns an error if the node has stalled: see engine.Engine.Progress.
+func (n *Node) Progress() error {
+	var stalled []error
+	for _, l := range n.ledgers {
+		stalled = append(stalled, l.engine.Progress())
+	}
+	return errors.Join(stalled...)
+}
 
 // Run serves until ctx ends. It returns when all has stopped in order: the API first, then the
 // owners of submitters, then the rest.
@@ -170,33 +159,29 @@ func (n *Node) Run(ctx context.Context) error {
 	group := run.NewGroup(
 		n.log,
 		run.Service{Name: "operators' listener", Run: n.serveOperators},
-		run.Service{
-			Name:       "engine",
-			Run:        n.work,
-			Ready:      n.awaitSettled,
-			StartLimit: settleLimit(n.cfg),
-			Grace:      n.cfg.Lease.Duration,
-		},
-		run.Service{
-			Name: "credential reloader",
-			Run: func(ctx context.Context) error {
-				return n.reloader.run(ctx, clock.Real{}, n.reload, n.setCallers)
-			},
-		},
-		run.Service{Name: "server", Run: n.serve, Grace: 2 * n.cfg.GRPC.StopGrace},
-		run.Service{Name: "checkpoints of the history", Run: n.checkpoint},
-		run.Service{Name: "expiry of approvals", Run: n.expireApprovals},
-		run.Service{Name: "sinks", Grace: n.cfg.Lease.Duration,
-			Run: func(ctx context.Context) error {
-				n.sinks.Run(ctx)
-				return nil
-			}},
 	)
+	for _, l := range n.ledgers {
+		group.Add(l.workService())
+	}
+	group.Add(run.Service{
+		Name: "credential reloader",
+		Run: func(ctx context.Context) error {
+			return n.reloader.run(ctx, clock.Real{}, n.reload, n.setCallers)
+		},
+	})
+	group.Add(run.Service{Name: "server", Run: n.serve, Grace: 2 * n.cfg.GRPC.StopGrace})
+	for _, l := range n.ledgers {
+		for _, one := range l.services() {
+			group.Add(one)
+		}
+	}
 	for _, one := range n.readIssuers() {
 		group.Add(one)
 	}
-	for _, one := range n.balanceWatches() {
-		group.Add(one)
+	for _, l := range n.ledgers {
+		for _, one := range l.balanceWatches() {
+			group.Add(one)
+		}
 	}
 	WarnOfRisks(n.cfg, n.log)
 	if n.cfg.Console.Enabled && !console.Built() {
@@ -221,169 +206,38 @@ func (n *Node) serve(ctx context.Context) error {
 	return n.server.Serve(ctx, n.listener)
 }
 
-// work waits for the database, registers the configured submitters, and runs the engine.
-func (n *Node) work(ctx context.Context) error {
-	settle := sync.OnceFunc(func() { close(n.settled) })
-	if err := n.findLedger(ctx, settle, n.store.CheckSchema); err != nil {
-		return err
-	}
-	if err := n.sealMoved(ctx); err != nil {
-		return err
-	}
-	if err := n.registerAll(ctx, settle); err != nil {
-		return err
-	}
-	n.warnOfCollation(ctx)
-	n.engine.Announce(ctx)
-	settle()
-	return n.engine.Run(ctx)
-}
-
-// warnOfCollation warns of a database whose collation has changed.
-func (n *Node) warnOfCollation(ctx context.Context) {
-	change, err := n.store.CollationChange(ctx)
-	if err != nil {
-		n.log.Warn("collation check failed", "error", err)
-	} else if change != "" {
-		n.log.Warn("collation of the database changed; rebuild text indexes (REINDEX), run "+
-			"\"fencepost audit\", then ALTER DATABASE ... REFRESH COLLATION VERSION",
-			"change", change)
-	}
-}
-
-// findLedger waits for the database. A login refused on the first try is a configuration error and
-// ends the node. One refused after an outage may be a database that is still starting: it is
-// retried.
-func (n *Node) findLedger(ctx context.Context, delayed func(),
-	check func(context.Context) error) error {
-	var away error
-	first := true
-	err := n.patiently(ctx, delayed, func(ctx context.Context) error {
-		err := check(ctx)
-		if first && errors.Is(err, store.ErrAccessDenied) {
-			away = Unreachable(err, n.cfg.Database.URL.Reveal(), "database.url")
-			return nil
-		}
-		first = false
-		return err
-	})
-	return errors.Join(away, err)
-}
-
-// registerAll registers the configured submitters. One query finds those that are registered,
-// usually all, so that a restart under load does not take minutes.
-func (n *Node) registerAll(ctx context.Context, delayed func()) error {
-	names := make([]string, len(n.cfg.Submitters))
-	for i, s := range n.cfg.Submitters {
-		names[i] = s.Name
-	}
-	var there map[string]txn.Submitter
-	err := n.patiently(ctx, delayed, func(ctx context.Context) (err error) {
-		there, err = n.store.Registered(ctx, names)
-		return err
-	})
-	for _, s := range n.cfg.Submitters {
-		if err != nil {
-			return err
-		}
-		if is, known := there[s.Name]; known && registration(n.cfg, s).As(is) {
-			n.warnDiffering(s, is)
-			continue
-		}
-		err = n.patiently(ctx, delayed,
-			func(ctx context.Context) error { return n.register(ctx, s) })
-	}
-	return err
-}
-
 // settleLimit is the time to register the submitters; each new one takes time on a busy database.
 func settleLimit(cfg *config.Config) time.Duration {
 	return run.DefaultStartLimit + time.Duration(len(cfg.Submitters))*time.Second
 }
 
-// awaitSettled delays the API until the configured submitters are registered. If the database is
-// unavailable, the API starts and returns errors.
-func (n *Node) awaitSettled(ctx context.Context) error {
-	select {
-	case <-n.settled:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// patiently retries while the database is unavailable. Any other failure is permanent and returned.
-func (n *Node) patiently(ctx context.Context, delayed func(),
-	do func(context.Context) error) error {
-	logged := ""
-	for tries := 0; ; tries++ {
-		err := do(ctx)
-		if err == nil || !errors.Is(err, store.ErrUnavailable) {
-			return err
-		}
-		if why := err.Error(); why != logged {
-			logged = why
-			n.log.Warn("database unavailable; retrying", "error",
-				Unreachable(err, n.cfg.Database.URL.Reveal(), "database.url"))
-			delayed()
-		}
-		if err := clock.Sleep(ctx, clock.Real{}, txn.Backoff(tries)); err != nil {
-			return err
-		}
-	}
-}
-
-func (n *Node) register(ctx context.Context, s config.Submitter) error {
-	info, created, err := n.store.Register(ctx, registration(n.cfg, s))
-	if errors.Is(err, store.ErrDirectory) {
-		// Other submitters must not wait for the directory.
-		n.log.Warn("submitter not registered; the next start tries again", "submitter", s.Name,
-			"error", err)
-		return nil
-	}
-	if errors.Is(err, store.ErrMoved) {
-		n.log.Warn("submitter has moved; remove it from the configuration of this ledger",
-			"submitter", s.Name, "error", err)
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf(
-			"configured submitter %q: %w; correct the configuration, or use another name",
-			s.Name, err)
-	}
-	if created {
-		n.log.Info("submitter registered", "submitter", s.Name)
-	}
-	n.warnDiffering(s, info.Submitter)
-	return nil
-}
-
-func (n *Node) warnDiffering(s config.Submitter, is txn.Submitter) {
-	if keys := differing(s, is); len(keys) > 0 {
-		n.log.Warn(
-			"submitter policies differ from the ledger, whose policies apply; "+
-				"use \"fencepost submitter update\" or correct the configuration",
-			"submitter", s.Name, "keys", strings.Join(keys, ", "))
-	}
-}
-
-// serveOperators serves metrics and health. The node is ready while its database responds; an
-// unavailable chain affects only its own submitters.
+// serveOperators serves metrics and health. The node is ready while its database responds, or one
+// of several; an unavailable chain affects only its own submitters.
 func (n *Node) serveOperators(ctx context.Context) error {
-	handler := telemetry.Handler(n.metrics.Handler(), n.log,
-		telemetry.Check{Name: "database", Probe: n.store.CheckSchema})
+	var checks []telemetry.Check
+	for _, l := range n.ledgers {
+		check := telemetry.Check{Name: "database", Probe: l.store.CheckSchema}
+		if l.name != "" {
+			check.Name, check.OneOf = "ledger "+l.name, "ledgers"
+		}
+		checks = append(checks, check)
+	}
+	handler := telemetry.Handler(n.metrics.Handler(), n.log, checks...)
 	names := hostNames(n.cfg.Ops.Listen, n.cfg.Ops.AllowedHosts)
 	return telemetry.Serve(ctx, n.ops, names.Check("ops.allowed_hosts", n.operators(handler)))
 }
 
 func (n *Node) close() {
-	for _, c := range n.chains {
+	for _, c := range n.chains() {
 		c.Close()
 	}
-	for _, s := range []*store.Store{n.store, n.directory} {
-		if s != nil {
-			s.Close()
+	for _, l := range n.ledgers {
+		if l.store != nil {
+			l.store.Close()
 		}
+	}
+	if n.directory != nil {
+		n.directory.Close()
 	}
 	if n.book != nil {
 		n.book.Close()

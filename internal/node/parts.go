@@ -139,11 +139,11 @@ func policy(c config.Chain) txn.Policy {
 	}
 }
 
-func (n *Node) newEngine() (*engine.Engine, error) {
+func (n *Node) newEngine(l *ledger) (*engine.Engine, error) {
 	o := engine.Options{
-		Store: n.store, Signer: traceSigner(n.book, n.traces.Tracer("sign")),
-		Clock: clock.Real{}, Logger: n.plain,
-		Meter:         n.metrics.Meter("engine"),
+		Store: l.store, Signer: traceSigner(n.book, n.traces.Tracer("sign")),
+		Clock: clock.Real{}, Logger: l.plain,
+		Meter:         l.metrics.Meter("engine"),
 		Tracer:        n.traces.Tracer("engine"),
 		LeaseDuration: n.cfg.Lease.Duration, RenewInterval: n.cfg.Lease.RenewInterval,
 		SweepInterval: n.cfg.Lease.SweepInterval,
@@ -169,7 +169,7 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 		}
 		o.Chains = append(o.Chains, engine.ChainOptions{
 			Name: c.Name, PollInterval: c.PollInterval,
-			Chain:    traceChain(n.extras.chain(n.chains[i]), n.traces.Tracer("chain")),
+			Chain:    traceChain(n.extras.chain(l.chains[i]), n.traces.Tracer("chain")),
 			Policy:   policy,
 			FinalTag: c.Finality.Block(),
 		})
@@ -177,15 +177,15 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 	return engine.New(o)
 }
 
-func (n *Node) newServer(version string) (*server.Server, error) {
+func (n *Node) newServer(name, version string) (*server.Server, error) {
 	o := server.Options{
 		TLS: n.reloader.serverTLS(), Tokens: n.reloader.first.tokens,
-		Callers: n.reloader.first.callers,
-		Issuers: n.issuers,
-		Store:   n.store, Tail: n.store.TailFeed(), Logger: n.log,
+		Callers:        n.reloader.first.callers,
+		Issuers:        n.issuers,
+		Logger:         n.log,
 		MeterProvider:  n.metrics.Provider(),
 		TracerProvider: n.traces.Provider(),
-		Node:           n.store.Node(),
+		Node:           name,
 		Version:        version,
 		ChainStatus:    n.serverChains,
 		Balances:       n.balances,
@@ -214,6 +214,14 @@ func (n *Node) newServer(version string) (*server.Server, error) {
 	}
 	for _, c := range n.cfg.Chains {
 		o.Chains = append(o.Chains, txn.ChainID(c.ChainID))
+	}
+	for _, l := range n.ledgers {
+		if l.name == "" {
+			o.Store, o.Tail = l.store, l.store.TailFeed()
+			continue
+		}
+		o.Ledgers = append(o.Ledgers, server.Ledger{Name: l.name, Store: l.store,
+			Tail: l.store.TailFeed(), MeterProvider: l.metrics.Provider()})
 	}
 	return server.New(o)
 }

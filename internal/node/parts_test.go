@@ -135,7 +135,7 @@ func TestSubmitterAdd_Again(t *testing.T) {
 		)
 	}
 	var log bytes.Buffer
-	n := &Node{cfg: cfg, store: s, log: slog.New(slog.NewTextHandler(&log, nil))}
+	n := &ledger{cfg: cfg, store: s, log: slog.New(slog.NewTextHandler(&log, nil))}
 	again := func(what string, asks, writes int32) {
 		t.Helper()
 		asked.Store(0)

@@ -21,10 +21,14 @@ import (
 )
 
 // newSinks returns the runner of the configured sinks.
-func (n *Node) newSinks() (*sink.Runner, error) {
+func (n *Node) newSinks(l *ledger) (*sink.Runner, error) {
+	events := n.server.Feed()
+	if l.name != "" {
+		events = n.server.FeedOf(l.name)
+	}
 	o := sink.Options{
-		Ledger: SinkLedger{n.store}, Feed: SinkFeed{n.server.Feed()}, Clock: clock.Real{},
-		Logger: n.log, MeterProvider: n.metrics.Provider(), LeaseDuration: n.cfg.Lease.Duration,
+		Ledger: SinkLedger{l.store}, Feed: SinkFeed{events}, Clock: clock.Real{},
+		Logger: l.log, MeterProvider: l.metrics.Provider(), LeaseDuration: n.cfg.Lease.Duration,
 		RenewInterval: n.cfg.Lease.RenewInterval,
 	}
 	for _, s := range n.cfg.Sinks {

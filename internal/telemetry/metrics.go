@@ -23,6 +23,8 @@ const maxSeries = 1000
 type Metrics struct {
 	provider *sdk.MeterProvider
 	registry *prometheus.Registry
+	who      *resource.Resource
+	ledgers  []*Metrics
 }
 
 // NewMetrics returns the metrics of a node. They include those of the Go runtime and the process.
@@ -43,10 +45,28 @@ func NewMetrics(node, version string) (*Metrics, error) {
 		attribute.String("service.instance.id", node),
 	)
 	return &Metrics{
-		sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithResource(who),
+		provider: sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithResource(who),
 			sdk.WithCardinalityLimit(maxSeries)),
-		registry,
+		registry: registry,
+		who:      who,
 	}, nil
+}
+
+// OfLedger returns the metrics of one of several ledgers. They have the label "ledger".
+func (m *Metrics) OfLedger(name string) (*Metrics, error) {
+	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"ledger": name}, m.registry)
+	reader, err := exporter.New(exporter.WithRegisterer(labelled), exporter.WithoutScopeInfo(),
+		exporter.WithoutTargetInfo())
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: create Prometheus exporter: %w", err)
+	}
+	of := &Metrics{
+		provider: sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithResource(m.who),
+			sdk.WithCardinalityLimit(maxSeries)),
+		registry: m.registry,
+	}
+	m.ledgers = append(m.ledgers, of)
+	return of, nil
 }
 
 // Provider returns the meter provider.
@@ -64,7 +84,11 @@ func (m *Metrics) Handler() http.Handler {
 
 // Shutdown stops the collection.
 func (m *Metrics) Shutdown(ctx context.Context) error {
-	if err := m.provider.Shutdown(ctx); err != nil {
+	err := m.provider.Shutdown(ctx)
+	for _, of := range m.ledgers {
+		err = errors.Join(err, of.Shutdown(ctx))
+	}
+	if err != nil {
 		return fmt.Errorf("telemetry: shut down metrics: %w", err)
 	}
 	return nil

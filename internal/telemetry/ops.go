@@ -20,7 +20,9 @@ const (
 
 // Check is one condition for accepting clients.
 type Check struct {
-	Name  string
+	Name string
+	// OneOf names a group of checks of which one must pass; empty: this one must.
+	OneOf string
 	Probe func(context.Context) error // nil: healthy. The error is logged, not returned to clients
 }
 
@@ -60,11 +62,21 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return // the client has gone and cancelled the probes: their results mean nothing
 	}
 	status, lines := http.StatusOK, make([]string, len(errs))
+	passed := map[string]bool{} // by group
 	for i, err := range errs {
 		r.note(r.checks[i].Name, err)
 		lines[i] = r.checks[i].Name + " ok"
 		if err != nil {
 			lines[i] = r.checks[i].Name + " failing"
+		}
+		group := r.checks[i].OneOf
+		if group == "" {
+			group = fmt.Sprint(i)
+		}
+		passed[group] = passed[group] || err == nil
+	}
+	for _, ok := range passed {
+		if !ok {
 			status = http.StatusServiceUnavailable
 		}
 	}

@@ -34,7 +34,8 @@ RETURNING no;
 
 -- name: DirectoryLedgers :many
 SELECT d.no, d.name, d.ledger_id, d.joined_at,
-       (SELECT count(*) FROM directory_account a WHERE a.no = d.no) AS accounts
+       (SELECT count(*) FROM directory_account a
+         WHERE a.no = d.no AND a.name NOT LIKE 'pool:%') AS accounts
   FROM directory_ledger d ORDER BY d.no;
 
 -- ClaimAccounts claims many accounts; those that are claimed already are left alone.
@@ -70,6 +71,15 @@ LOCK TABLE submitter IN SHARE ROW EXCLUSIVE MODE;
 SELECT s.submitter_id, s.name, s.chain_id, s.address FROM submitter s
  WHERE s.moved_to IS NULL
  ORDER BY s.submitter_id;
+
+-- AccountsAfter lists the accounts with higher numbers, for nodes that serve several ledgers.
+-- name: AccountsAfter :many
+SELECT s.submitter_id, s.name, s.chain_id, s.address FROM submitter s
+ WHERE s.submitter_id > @after::INT AND s.moved_to IS NULL
+ ORDER BY s.submitter_id LIMIT @max_rows::INT;
+
+-- name: PoolsOfLedger :many
+SELECT p.name, p.chain_id FROM pool p ORDER BY p.name;
 
 -- name: SetDirectory :exec
 UPDATE ledger SET directory_no = @no::INT, ledger_name = @name::TEXT;

@@ -101,9 +101,7 @@ func ParseToken(text string, t Target) (token Token, err error) {
 		return token, malformedToken()
 	}
 	if kind+"." != prefix(t) {
-		return token, status.InvalidField("resume_token",
-			"belongs to a different stream; use the last token of this stream, "+
-				"or omit it to start over")
+		return token, otherToken()
 	}
 	token.given = true
 	if t.Tx == (txn.TxID{}) {
@@ -124,6 +122,12 @@ func ParseToken(text string, t Target) (token Token, err error) {
 		return token, malformedToken()
 	}
 	return token, nil
+}
+
+func otherToken() error {
+	return status.InvalidField("resume_token",
+		"belongs to a different stream; use the last token of this stream, "+
+			"or omit it to start over")
 }
 
 func malformedToken() error {

@@ -234,3 +234,24 @@ func movedStatus(err error, moved *store.MovedError) *grpcstatus.Status {
 		&errdetails.ErrorInfo{Reason: ReasonName(reason), Domain: Domain,
 			Metadata: map[string]string{metadataLedger: moved.Ledger}})
 }
+
+// MovedTo returns the ledger that an account has moved to; empty for other statuses.
+func MovedTo(s *grpcstatus.Status) string {
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			return info.GetMetadata()[metadataLedger]
+		}
+	}
+	return ""
+}
+
+// LedgerUnavailable reports that some of several ledgers do not respond.
+func LedgerUnavailable(names []string) error {
+	return fmt.Errorf("%w: %w", &refusedError{mapping{
+		code:   codes.Unavailable,
+		reason: pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
+		message: strings.Join(names, ", ") + " does not respond, or the outcome of a write is " +
+			"unknown; retry the call unchanged, which cannot apply it twice",
+		retry: time.Second,
+	}}, store.ErrUnavailable)
+}

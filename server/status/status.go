@@ -44,7 +44,7 @@ var mappings = []mapping{
 	{store.ErrPoolNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_POOL_NOT_FOUND,
 		"not found; correct the name, or create it", 0},
 	{store.ErrPoolExists, codes.AlreadyExists, pb.ErrorReason_ERROR_REASON_POOL_EXISTS,
-		"exists on another chain; use another name", 0},
+		"exists on another chain or in another ledger; use another name", 0},
 	{store.ErrPoolEmpty, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_POOL_EMPTY,
 		"has no active member, nothing was queued; add an account to it, then retry", 0},
 	{store.ErrPoolStopped, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_POOL_STOPPED,

@@ -23,7 +23,11 @@ type Config struct {
 	Simulate      bool          // simulate drafts with a gas limit too, as by default
 	Brokers       []string      // of a Kafka sink, topic and name SinkTopic; empty: no sink
 	Policies      bool          // callers are FreeToken and LimitedToken
+	Ledgers       []Ledger      // several, instead of Database
 }
+
+// Ledger is one of several ledgers.
+type Ledger struct{ Name, URL string }
 
 // SinkTopic is the topic, and the name, of the Kafka sink.
 const SinkTopic = "events"

@@ -12,6 +12,50 @@ import (
 	"github.com/google/uuid"
 )
 
+const accountsAfter = `-- name: AccountsAfter :many
+SELECT s.submitter_id, s.name, s.chain_id, s.address FROM submitter s
+ WHERE s.submitter_id > $1::INT AND s.moved_to IS NULL
+ ORDER BY s.submitter_id LIMIT $2::INT
+`
+
+type AccountsAfterParams struct {
+	After   int32
+	MaxRows int32
+}
+
+type AccountsAfterRow struct {
+	SubmitterID int32
+	Name        string
+	ChainID     int64
+	Address     []byte
+}
+
+// AccountsAfter lists the accounts with higher numbers, for nodes that serve several ledgers.
+func (q *Queries) AccountsAfter(ctx context.Context, arg AccountsAfterParams) ([]AccountsAfterRow, error) {
+	rows, err := q.db.Query(ctx, accountsAfter, arg.After, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AccountsAfterRow
+	for rows.Next() {
+		var i AccountsAfterRow
+		if err := rows.Scan(
+			&i.SubmitterID,
+			&i.Name,
+			&i.ChainID,
+			&i.Address,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const accountsOfLedger = `-- name: AccountsOfLedger :many
 SELECT s.submitter_id, s.name, s.chain_id, s.address FROM submitter s
  WHERE s.moved_to IS NULL
@@ -177,7 +221,8 @@ func (q *Queries) ClaimsLike(ctx context.Context, arg ClaimsLikeParams) ([]Claim
 
 const directoryLedgers = `-- name: DirectoryLedgers :many
 SELECT d.no, d.name, d.ledger_id, d.joined_at,
-       (SELECT count(*) FROM directory_account a WHERE a.no = d.no) AS accounts
+       (SELECT count(*) FROM directory_account a
+         WHERE a.no = d.no AND a.name NOT LIKE 'pool:%') AS accounts
   FROM directory_ledger d ORDER BY d.no
 `
 
@@ -263,6 +308,35 @@ LOCK TABLE submitter IN SHARE ROW EXCLUSIVE MODE
 func (q *Queries) LockSubmitters(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, lockSubmitters)
 	return err
+}
+
+const poolsOfLedger = `-- name: PoolsOfLedger :many
+SELECT p.name, p.chain_id FROM pool p ORDER BY p.name
+`
+
+type PoolsOfLedgerRow struct {
+	Name    string
+	ChainID int64
+}
+
+func (q *Queries) PoolsOfLedger(ctx context.Context) ([]PoolsOfLedgerRow, error) {
+	rows, err := q.db.Query(ctx, poolsOfLedger)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PoolsOfLedgerRow
+	for rows.Next() {
+		var i PoolsOfLedgerRow
+		if err := rows.Scan(&i.Name, &i.ChainID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const setDirectory = `-- name: SetDirectory :exec

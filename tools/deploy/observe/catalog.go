@@ -5,8 +5,8 @@ import "slices"
 // alerts lists all alerts, pages first. An expression that compares with the past needs a day of
 // history; before that its second half is absent and the alert stays silent.
 func alerts() []alert {
-	return slices.Concat(pages(), signerPages(), noncePages(), policyPages(), balancePages(),
-		tickets(), signerTickets(), policyTickets())
+	return slices.Concat(pages(), signerPages(), noncePages(), policyPages(), ledgerPages(),
+		balancePages(), tickets(), signerTickets(), policyTickets())
 }
 
 func pages() []alert {

@@ -19,6 +19,25 @@ func policyPages() []alert {
 	}
 }
 
+// ledgerPages are about several ledgers.
+func ledgerPages() []alert {
+	return []alert{
+		{
+			name: "LedgerDown", page: true, lasts: "1m",
+			expr:    `max by (ledger) (fencepost_ledger_up) == 0`,
+			summary: "no node reaches one of several ledgers",
+			means: "Its accounts and transactions are unavailable. The other ledgers are not " +
+				"affected.",
+			steps: []string{
+				"Run `curl http://NODE:9091/readyz`. It lists the ledgers.",
+				"Check the PostgreSQL server of the ledger, and that it accepts the nodes. They " +
+					"serve it as soon as it responds.",
+				"Look for `ledger unavailable` in the log of a node, which has the cause.",
+			},
+		},
+	}
+}
+
 // balancePages are about accounts that run out of funds.
 func balancePages() []alert {
 	return []alert{

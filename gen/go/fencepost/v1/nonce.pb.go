@@ -1387,7 +1387,7 @@ const file_fencepost_v1_nonce_proto_rawDesc = "" +
 	"\tpage_size\x18\x04 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"i\n" +
+	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"i\n" +
 	"\x12ListNoncesResponse\x12+\n" +
 	"\x06nonces\x18\x01 \x03(\v2\x13.fencepost.v1.NonceR\x06nonces\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x99\x02\n" +

@@ -270,7 +270,10 @@ type CreatePoolRequest struct {
 	// 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
 	Pool string `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
 	// The chain of its accounts.
-	ChainId       uint64 `protobuf:"varint,2,opt,name=chain_id,json=chainId,proto3" json:"chain_id,omitempty"`
+	ChainId uint64 `protobuf:"varint,2,opt,name=chain_id,json=chainId,proto3" json:"chain_id,omitempty"`
+	// Name of the ledger to create it in, if the node serves several; empty: the first of its
+	// configuration.
+	Ledger        string `protobuf:"bytes,3,opt,name=ledger,proto3" json:"ledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -317,6 +320,13 @@ func (x *CreatePoolRequest) GetChainId() uint64 {
 		return x.ChainId
 	}
 	return 0
+}
+
+func (x *CreatePoolRequest) GetLedger() string {
+	if x != nil {
+		return x.Ledger
+	}
+	return ""
 }
 
 type CreatePoolResponse struct {
@@ -429,8 +439,11 @@ type ListPoolsResponse struct {
 	Pools []*Pool                `protobuf:"bytes,1,rep,name=pools,proto3" json:"pools,omitempty"`
 	// Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+	// an error instead.
+	MissingLedgers []string `protobuf:"bytes,3,rep,name=missing_ledgers,json=missingLedgers,proto3" json:"missing_ledgers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListPoolsResponse) Reset() {
@@ -475,6 +488,13 @@ func (x *ListPoolsResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListPoolsResponse) GetMissingLedgers() []string {
+	if x != nil {
+		return x.MissingLedgers
+	}
+	return nil
 }
 
 type GetPoolRequest struct {
@@ -932,10 +952,11 @@ const file_fencepost_v1_pool_proto_rawDesc = "" +
 	"\tprotected\x18\x06 \x01(\bR\tprotected\x12\x1a\n" +
 	"\bunfunded\x18\a \x01(\bR\bunfunded\x12\x1a\n" +
 	"\x06queued\x18\b \x01(\x03B\x020\x01R\x06queued\x12\x1f\n" +
-	"\tin_flight\x18\t \x01(\x03B\x020\x01R\binFlight\"x\n" +
+	"\tin_flight\x18\t \x01(\x03B\x020\x01R\binFlight\"\x99\x01\n" +
 	"\x11CreatePoolRequest\x123\n" +
 	"\x04pool\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a2\x18^[a-z][a-z0-9._-]{0,63}$R\x04pool\x12.\n" +
-	"\bchain_id\x18\x02 \x01(\x04B\x13\xbaH\x0e2\f\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f \x000\x01R\achainId\"V\n" +
+	"\bchain_id\x18\x02 \x01(\x04B\x13\xbaH\x0e2\f\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f \x000\x01R\achainId\x12\x1f\n" +
+	"\x06ledger\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06ledger\"V\n" +
 	"\x12CreatePoolResponse\x12&\n" +
 	"\x04pool\x18\x01 \x01(\v2\x12.fencepost.v1.PoolR\x04pool\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\"d\n" +
@@ -943,10 +964,11 @@ const file_fencepost_v1_pool_proto_rawDesc = "" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"e\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\x8e\x01\n" +
 	"\x11ListPoolsResponse\x12(\n" +
 	"\x05pools\x18\x01 \x03(\v2\x12.fencepost.v1.PoolR\x05pools\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"/\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12'\n" +
+	"\x0fmissing_ledgers\x18\x03 \x03(\tR\x0emissingLedgers\"/\n" +
 	"\x0eGetPoolRequest\x12\x1d\n" +
 	"\x04pool\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04pool\"9\n" +
 	"\x0fGetPoolResponse\x12&\n" +

@@ -99,8 +99,11 @@ type Sink struct {
 	// Transactions whose events are not retried any more, counted up to 100000.
 	Dead int64 `protobuf:"varint,10,opt,name=dead,proto3" json:"dead,omitempty"`
 	// Time of the newest event that the sink has passed. Unset before the first.
-	EventTime     *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
-	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	EventTime  *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// Name of the ledger whose events these are, if the node serves several. The sink has a position
+	// in each.
+	Ledger        string `protobuf:"bytes,13,opt,name=ledger,proto3" json:"ledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -217,6 +220,13 @@ func (x *Sink) GetUpdateTime() *timestamppb.Timestamp {
 		return x.UpdateTime
 	}
 	return nil
+}
+
+func (x *Sink) GetLedger() string {
+	if x != nil {
+		return x.Ledger
+	}
+	return ""
 }
 
 // Undelivered is a transaction whose events wait.
@@ -371,10 +381,13 @@ func (x *ListSinksRequest) GetSink() string {
 }
 
 type ListSinksResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sinks         []*Sink                `protobuf:"bytes,1,rep,name=sinks,proto3" json:"sinks,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Sinks []*Sink                `protobuf:"bytes,1,rep,name=sinks,proto3" json:"sinks,omitempty"`
+	// Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+	// an error instead.
+	MissingLedgers []string `protobuf:"bytes,2,rep,name=missing_ledgers,json=missingLedgers,proto3" json:"missing_ledgers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListSinksResponse) Reset() {
@@ -410,6 +423,13 @@ func (*ListSinksResponse) Descriptor() ([]byte, []int) {
 func (x *ListSinksResponse) GetSinks() []*Sink {
 	if x != nil {
 		return x.Sinks
+	}
+	return nil
+}
+
+func (x *ListSinksResponse) GetMissingLedgers() []string {
+	if x != nil {
+		return x.MissingLedgers
 	}
 	return nil
 }
@@ -489,8 +509,11 @@ type ListUndeliveredResponse struct {
 	Undelivered []*Undelivered         `protobuf:"bytes,1,rep,name=undelivered,proto3" json:"undelivered,omitempty"`
 	// Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+	// an error instead.
+	MissingLedgers []string `protobuf:"bytes,3,rep,name=missing_ledgers,json=missingLedgers,proto3" json:"missing_ledgers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListUndeliveredResponse) Reset() {
@@ -535,6 +558,13 @@ func (x *ListUndeliveredResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListUndeliveredResponse) GetMissingLedgers() []string {
+	if x != nil {
+		return x.MissingLedgers
+	}
+	return nil
 }
 
 type PauseSinkRequest struct {
@@ -986,7 +1016,10 @@ type ReplaySinkRequest struct {
 	From   isReplaySinkRequest_From `protobuf_oneof:"from"`
 	Reason string                   `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The person or system that requests it.
-	Operator      string `protobuf:"bytes,5,opt,name=operator,proto3" json:"operator,omitempty"`
+	Operator string `protobuf:"bytes,5,opt,name=operator,proto3" json:"operator,omitempty"`
+	// Name of the ledger to replay, if the node serves several; empty: each. Required with
+	// resume_token.
+	Ledger        string `protobuf:"bytes,6,opt,name=ledger,proto3" json:"ledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1063,6 +1096,13 @@ func (x *ReplaySinkRequest) GetReason() string {
 func (x *ReplaySinkRequest) GetOperator() string {
 	if x != nil {
 		return x.Operator
+	}
+	return ""
+}
+
+func (x *ReplaySinkRequest) GetLedger() string {
+	if x != nil {
+		return x.Ledger
 	}
 	return ""
 }
@@ -1289,7 +1329,7 @@ var File_fencepost_v1_sink_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_sink_proto_rawDesc = "" +
 	"\n" +
-	"\x17fencepost/v1/sink.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x15fencepost/v1/tx.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb9\x03\n" +
+	"\x17fencepost/v1/sink.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x15fencepost/v1/tx.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\x03\n" +
 	"\x04Sink\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
 	"\x06status\x18\x02 \x01(\x0e2\x18.fencepost.v1.SinkStatusR\x06status\x12\x16\n" +
@@ -1306,7 +1346,8 @@ const file_fencepost_v1_sink_proto_rawDesc = "" +
 	"\n" +
 	"event_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x12;\n" +
 	"\vupdate_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\"\x93\x02\n" +
+	"updateTime\x12\x16\n" +
+	"\x06ledger\x18\r \x01(\tR\x06ledger\"\x93\x02\n" +
 	"\vUndelivered\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x14\n" +
 	"\x03seq\x18\x02 \x01(\x04B\x020\x01R\x03seq\x12\x1d\n" +
@@ -1318,19 +1359,21 @@ const file_fencepost_v1_sink_proto_rawDesc = "" +
 	"\n" +
 	"retry_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tretryTime\"J\n" +
 	"\x10ListSinksRequest\x126\n" +
-	"\x04sink\x18\x01 \x01(\tB\"\xbaH\x1fr\x1d2\x1b^([a-z][a-z0-9._-]{0,63})?$R\x04sink\"=\n" +
+	"\x04sink\x18\x01 \x01(\tB\"\xbaH\x1fr\x1d2\x1b^([a-z][a-z0-9._-]{0,63})?$R\x04sink\"f\n" +
 	"\x11ListSinksResponse\x12(\n" +
-	"\x05sinks\x18\x01 \x03(\v2\x12.fencepost.v1.SinkR\x05sinks\"\xbc\x01\n" +
+	"\x05sinks\x18\x01 \x03(\v2\x12.fencepost.v1.SinkR\x05sinks\x12'\n" +
+	"\x0fmissing_ledgers\x18\x02 \x03(\tR\x0emissingLedgers\"\xbc\x01\n" +
 	"\x16ListUndeliveredRequest\x123\n" +
 	"\x04sink\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a2\x18^[a-z][a-z0-9._-]{0,63}$R\x04sink\x12\x1b\n" +
 	"\tdead_only\x18\x02 \x01(\bR\bdeadOnly\x12'\n" +
 	"\tpage_size\x18\x03 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"~\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\xa7\x01\n" +
 	"\x17ListUndeliveredResponse\x12;\n" +
 	"\vundelivered\x18\x01 \x03(\v2\x19.fencepost.v1.UndeliveredR\vundelivered\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8f\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12'\n" +
+	"\x0fmissing_ledgers\x18\x03 \x03(\tR\x0emissingLedgers\"\x8f\x01\n" +
 	"\x10PauseSinkRequest\x123\n" +
 	"\x04sink\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a2\x18^[a-z][a-z0-9._-]{0,63}$R\x04sink\x12 \n" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
@@ -1356,13 +1399,14 @@ const file_fencepost_v1_sink_proto_rawDesc = "" +
 	"\x03seq\x18\x03 \x01(\x04B\x13\xbaH\x0e2\f\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f(\x010\x01R\x03seq\x12 \n" +
 	"\x06reason\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
 	"\boperator\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"\x19\n" +
-	"\x17SkipUndeliveredResponse\"\x83\x02\n" +
+	"\x17SkipUndeliveredResponse\"\xa4\x02\n" +
 	"\x11ReplaySinkRequest\x123\n" +
 	"\x04sink\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a2\x18^[a-z][a-z0-9._-]{0,63}$R\x04sink\x120\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\x04time\x120\n" +
 	"\fresume_token\x18\x03 \x01(\tB\v\xbaH\br\x06\x10\x01\x18\x80\x80\x01H\x00R\vresumeToken\x12 \n" +
 	"\x06reason\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
-	"\boperator\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperatorB\r\n" +
+	"\boperator\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\x12\x1f\n" +
+	"\x06ledger\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06ledgerB\r\n" +
 	"\x04from\x12\x05\xbaH\x02\b\x01\"<\n" +
 	"\x12ReplaySinkResponse\x12&\n" +
 	"\x04sink\x18\x01 \x01(\v2\x12.fencepost.v1.SinkR\x04sink\"\xa8\x02\n" +

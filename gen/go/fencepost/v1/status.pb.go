@@ -130,9 +130,12 @@ type GetStatusResponse struct {
 	Version string        `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	Totals  *LedgerTotals `protobuf:"bytes,4,opt,name=totals,proto3" json:"totals,omitempty"`
 	// Time of the counts, by the clock of the database.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Time *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	// Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+	// an error instead.
+	MissingLedgers []string `protobuf:"bytes,6,rep,name=missing_ledgers,json=missingLedgers,proto3" json:"missing_ledgers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -196,6 +199,13 @@ func (x *GetStatusResponse) GetTotals() *LedgerTotals {
 func (x *GetStatusResponse) GetTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Time
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetMissingLedgers() []string {
+	if x != nil {
+		return x.MissingLedgers
 	}
 	return nil
 }
@@ -435,10 +445,13 @@ func (*ListNodesRequest) Descriptor() ([]byte, []int) {
 }
 
 type ListNodesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Nodes         []*Node                `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Nodes []*Node                `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	// Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+	// an error instead.
+	MissingLedgers []string `protobuf:"bytes,2,rep,name=missing_ledgers,json=missingLedgers,proto3" json:"missing_ledgers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListNodesResponse) Reset() {
@@ -474,6 +487,13 @@ func (*ListNodesResponse) Descriptor() ([]byte, []int) {
 func (x *ListNodesResponse) GetNodes() []*Node {
 	if x != nil {
 		return x.Nodes
+	}
+	return nil
+}
+
+func (x *ListNodesResponse) GetMissingLedgers() []string {
+	if x != nil {
+		return x.MissingLedgers
 	}
 	return nil
 }
@@ -876,9 +896,12 @@ func (x *ListBalancesRequest) GetSubmitters() []string {
 type ListBalancesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One per submitter of the request, in its order.
-	Balances      []*Balance `protobuf:"bytes,1,rep,name=balances,proto3" json:"balances,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Balances []*Balance `protobuf:"bytes,1,rep,name=balances,proto3" json:"balances,omitempty"`
+	// Ledgers that did not respond, by name; the balances of their submitters have the reason
+	// LEDGER_UNAVAILABLE. A node with one ledger returns an error instead.
+	MissingLedgers []string `protobuf:"bytes,2,rep,name=missing_ledgers,json=missingLedgers,proto3" json:"missing_ledgers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListBalancesResponse) Reset() {
@@ -914,6 +937,13 @@ func (*ListBalancesResponse) Descriptor() ([]byte, []int) {
 func (x *ListBalancesResponse) GetBalances() []*Balance {
 	if x != nil {
 		return x.Balances
+	}
+	return nil
+}
+
+func (x *ListBalancesResponse) GetMissingLedgers() []string {
+	if x != nil {
+		return x.MissingLedgers
 	}
 	return nil
 }
@@ -1191,9 +1221,12 @@ type ListCostsResponse struct {
 	// By chain and key, at most 10000; see more.
 	Costs []*Cost `protobuf:"bytes,1,rep,name=costs,proto3" json:"costs,omitempty"`
 	// There are more groups: choose a shorter time.
-	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	More bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	// Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+	// an error instead.
+	MissingLedgers []string `protobuf:"bytes,3,rep,name=missing_ledgers,json=missingLedgers,proto3" json:"missing_ledgers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListCostsResponse) Reset() {
@@ -1238,6 +1271,13 @@ func (x *ListCostsResponse) GetMore() bool {
 		return x.More
 	}
 	return false
+}
+
+func (x *ListCostsResponse) GetMissingLedgers() []string {
+	if x != nil {
+		return x.MissingLedgers
+	}
+	return nil
 }
 
 // Cost is the cost of the transactions of one group on one chain.
@@ -1353,13 +1393,14 @@ var File_fencepost_v1_status_proto protoreflect.FileDescriptor
 const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\n" +
 	"\x19fencepost/v1/status.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xde\x01\n" +
+	"\x10GetStatusRequest\"\x87\x02\n" +
 	"\x11GetStatusResponse\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.fencepost.v1.CallerRightsR\x06caller\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x122\n" +
 	"\x06totals\x18\x04 \x01(\v2\x1a.fencepost.v1.LedgerTotalsR\x06totals\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"e\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12'\n" +
+	"\x0fmissing_ledgers\x18\x06 \x03(\tR\x0emissingLedgers\"e\n" +
 	"\fCallerRights\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\bR\boperator\x12%\n" +
@@ -1379,9 +1420,10 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\x12queued_is_at_least\x18\n" +
 	" \x01(\bR\x0fqueuedIsAtLeast\x12-\n" +
 	"\x10undecided_nonces\x18\v \x01(\x03B\x020\x01R\x0fundecidedNonces\"\x12\n" +
-	"\x10ListNodesRequest\"=\n" +
+	"\x10ListNodesRequest\"f\n" +
 	"\x11ListNodesResponse\x12(\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x12.fencepost.v1.NodeR\x05nodes\"\xf2\x01\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x12.fencepost.v1.NodeR\x05nodes\x12'\n" +
+	"\x0fmissing_ledgers\x18\x02 \x03(\tR\x0emissingLedgers\"\xf2\x01\n" +
 	"\x04Node\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1f\n" +
 	"\tchain_ids\x18\x02 \x03(\x04B\x020\x01R\bchainIds\x12\x1c\n" +
@@ -1413,9 +1455,10 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\x13ListBalancesRequest\x123\n" +
 	"\n" +
 	"submitters\x18\x01 \x03(\tB\x13\xbaH\x10\x92\x01\r\b\x01\x10d\"\ar\x05\x10\x01\x18\x80\x01R\n" +
-	"submitters\"I\n" +
+	"submitters\"r\n" +
 	"\x14ListBalancesResponse\x121\n" +
-	"\bbalances\x18\x01 \x03(\v2\x15.fencepost.v1.BalanceR\bbalances\"\x9a\x02\n" +
+	"\bbalances\x18\x01 \x03(\v2\x15.fencepost.v1.BalanceR\bbalances\x12'\n" +
+	"\x0fmissing_ledgers\x18\x02 \x03(\tR\x0emissingLedgers\"\x9a\x02\n" +
 	"\aBalance\x12\x1c\n" +
 	"\tsubmitter\x18\x01 \x01(\tR\tsubmitter\x12\x18\n" +
 	"\abalance\x18\x02 \x01(\tR\abalance\x12\x16\n" +
@@ -1436,10 +1479,11 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x02by\x12$\n" +
 	"\tlabel_key\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18?R\blabelKey\x126\n" +
 	"\x04from\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01R\x04from\x122\n" +
-	"\x06before\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06before\"Q\n" +
+	"\x06before\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06before\"z\n" +
 	"\x11ListCostsResponse\x12(\n" +
 	"\x05costs\x18\x01 \x03(\v2\x12.fencepost.v1.CostR\x05costs\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\"\xe2\x01\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x12'\n" +
+	"\x0fmissing_ledgers\x18\x03 \x03(\tR\x0emissingLedgers\"\xe2\x01\n" +
 	"\x04Cost\x12\x1d\n" +
 	"\bchain_id\x18\x01 \x01(\x04B\x020\x01R\achainId\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12&\n" +

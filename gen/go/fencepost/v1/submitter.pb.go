@@ -1105,7 +1105,10 @@ type RegisterSubmitterRequest struct {
 	StartFrom string `protobuf:"bytes,6,opt,name=start_from,json=startFrom,proto3" json:"start_from,omitempty"`
 	// PIPELINED: 1 to 1024 nonces in flight; 0: 16. EXTERNAL: 1 to 1024 nonces that are RESERVED or
 	// PENDING; 0: 64. STRICT: 0 or 1.
-	MaxInFlight   int32 `protobuf:"varint,7,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	MaxInFlight int32 `protobuf:"varint,7,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	// Name of the ledger to register it in, if the node serves several; empty: the first of its
+	// configuration.
+	Ledger        string `protobuf:"bytes,8,opt,name=ledger,proto3" json:"ledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1187,6 +1190,13 @@ func (x *RegisterSubmitterRequest) GetMaxInFlight() int32 {
 		return x.MaxInFlight
 	}
 	return 0
+}
+
+func (x *RegisterSubmitterRequest) GetLedger() string {
+	if x != nil {
+		return x.Ledger
+	}
+	return ""
 }
 
 type UpdateSubmitterRequest struct {
@@ -1550,8 +1560,11 @@ type ListSubmittersResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Submitters    []*Submitter           `protobuf:"bytes,1,rep,name=submitters,proto3" json:"submitters,omitempty"`
 	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+	// an error instead.
+	MissingLedgers []string `protobuf:"bytes,3,rep,name=missing_ledgers,json=missingLedgers,proto3" json:"missing_ledgers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListSubmittersResponse) Reset() {
@@ -1596,6 +1609,13 @@ func (x *ListSubmittersResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListSubmittersResponse) GetMissingLedgers() []string {
+	if x != nil {
+		return x.MissingLedgers
+	}
+	return nil
 }
 
 type PauseSubmitterRequest struct {
@@ -2397,8 +2417,11 @@ type ListCommandsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Commands      []*Command             `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
 	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+	// an error instead.
+	MissingLedgers []string `protobuf:"bytes,3,rep,name=missing_ledgers,json=missingLedgers,proto3" json:"missing_ledgers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListCommandsResponse) Reset() {
@@ -2443,6 +2466,13 @@ func (x *ListCommandsResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListCommandsResponse) GetMissingLedgers() []string {
+	if x != nil {
+		return x.MissingLedgers
+	}
+	return nil
 }
 
 var File_fencepost_v1_submitter_proto protoreflect.FileDescriptor
@@ -2532,7 +2562,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\bunfunded\x18( \x01(\bR\bunfunded\x12B\n" +
 	"\x0fqueue_head_time\x18) \x01(\v2\x1a.google.protobuf.TimestampR\rqueueHeadTimeB\r\n" +
 	"\v_next_nonceB\r\n" +
-	"\v_init_nonce\"\x80\x04\n" +
+	"\v_init_nonce\"\xa1\x04\n" +
 	"\x18RegisterSubmitterRequest\x123\n" +
 	"\x04name\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a2\x18^[a-z][a-z0-9._-]{0,63}$R\x04name\x12.\n" +
 	"\bchain_id\x18\x02 \x01(\x04B\x13\xbaH\x0e2\f\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f \x000\x01R\achainId\x124\n" +
@@ -2544,7 +2574,8 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\n" +
 	"start_from\x12;must be \"0\", \"chain\" or the exact next nonce of the account\x1aGthis == '' || this == 'chain' || this.matches('^(0|[1-9][0-9]{0,17})$')R\tstartFrom\x12.\n" +
 	"\rmax_in_flight\x18\a \x01(\x05B\n" +
-	"\xbaH\a\x1a\x05\x18\x80\b(\x00R\vmaxInFlight\"\xaf\x03\n" +
+	"\xbaH\a\x1a\x05\x18\x80\b(\x00R\vmaxInFlight\x12\x1f\n" +
+	"\x06ledger\x18\b \x01(\tB\a\xbaH\x04r\x02\x18@R\x06ledger\"\xaf\x03\n" +
 	"\x16UpdateSubmitterRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12D\n" +
@@ -2572,15 +2603,16 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\x12S\n" +
+	"page_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x12S\n" +
 	"\n" +
 	"conditions\x18\x03 \x03(\x0e2 .fencepost.v1.SubmitterConditionB\x11\xbaH\x0e\x92\x01\v\x10\x04\"\a\x82\x01\x04\x10\x01 \x00R\n" +
-	"conditions\"y\n" +
+	"conditions\"\xa2\x01\n" +
 	"\x16ListSubmittersResponse\x127\n" +
 	"\n" +
 	"submitters\x18\x01 \x03(\v2\x17.fencepost.v1.SubmitterR\n" +
 	"submitters\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12'\n" +
+	"\x0fmissing_ledgers\x18\x03 \x03(\tR\x0emissingLedgers\"\x89\x01\n" +
 	"\x15PauseSubmitterRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12 \n" +
@@ -2649,10 +2681,11 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\"q\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\x9a\x01\n" +
 	"\x14ListCommandsResponse\x121\n" +
 	"\bcommands\x18\x01 \x03(\v2\x15.fencepost.v1.CommandR\bcommands\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*\x85\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12'\n" +
+	"\x0fmissing_ledgers\x18\x03 \x03(\tR\x0emissingLedgers*\x85\x01\n" +
 	"\rSubmitterMode\x12\x1e\n" +
 	"\x1aSUBMITTER_MODE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15SUBMITTER_MODE_STRICT\x10\x01\x12\x1c\n" +

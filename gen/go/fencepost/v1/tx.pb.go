@@ -2383,8 +2383,11 @@ type ListTxsResponse struct {
 	Txs   []*Tx                  `protobuf:"bytes,1,rep,name=txs,proto3" json:"txs,omitempty"`
 	// Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+	// an error instead.
+	MissingLedgers []string `protobuf:"bytes,3,rep,name=missing_ledgers,json=missingLedgers,proto3" json:"missing_ledgers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListTxsResponse) Reset() {
@@ -2429,6 +2432,13 @@ func (x *ListTxsResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListTxsResponse) GetMissingLedgers() []string {
+	if x != nil {
+		return x.MissingLedgers
+	}
+	return nil
 }
 
 type CancelTxRequest struct {
@@ -3161,9 +3171,13 @@ type Heartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// A resumed stream is still reading past events, and has found none to send for a while.
-	Behind        bool `protobuf:"varint,2,opt,name=behind,proto3" json:"behind,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Behind bool `protobuf:"varint,2,opt,name=behind,proto3" json:"behind,omitempty"`
+	// Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+	// them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+	// without it.
+	MissingLedgers []string `protobuf:"bytes,3,rep,name=missing_ledgers,json=missingLedgers,proto3" json:"missing_ledgers,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Heartbeat) Reset() {
@@ -3208,6 +3222,13 @@ func (x *Heartbeat) GetBehind() bool {
 		return x.Behind
 	}
 	return false
+}
+
+func (x *Heartbeat) GetMissingLedgers() []string {
+	if x != nil {
+		return x.MissingLedgers
+	}
+	return nil
 }
 
 type WatchTxResponse struct {
@@ -3496,15 +3517,16 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\tpage_size\x18\x03 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tpageToken\x122\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x122\n" +
 	"\x04view\x18\x05 \x01(\x0e2\x14.fencepost.v1.TxViewB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04view\x12B\n" +
 	"\x06labels\x18\x06 \x03(\tB*\xbaH'\x92\x01$\x10\x10\" r\x1e\x18\xc0\x012\x19^[a-z][a-z0-9._/-]{0,62}=R\x06labels\x12=\n" +
 	"\fcreated_from\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vcreatedFrom\x12A\n" +
 	"\x0ecreated_before\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x12\x1b\n" +
-	"\x04pool\x18\x14 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04pool\"]\n" +
+	"\x04pool\x18\x14 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04pool\"\x86\x01\n" +
 	"\x0fListTxsResponse\x12\"\n" +
 	"\x03txs\x18\x01 \x03(\v2\x10.fencepost.v1.TxR\x03txs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"x\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12'\n" +
+	"\x0fmissing_ledgers\x18\x03 \x03(\tR\x0emissingLedgers\"x\n" +
 	"\x0fCancelTxRequest\x12\x1d\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\x12 \n" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
@@ -3530,7 +3552,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"2\n" +
 	"\x0eDenyTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
-	"\x06AllTxs\"\xbc\x04\n" +
+	"\x06AllTxs\"\xbd\x04\n" +
 	"\x0eWatchTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x12*\n" +
 	"\tsubmitter\x18\x02 \x01(\tB\n" +
@@ -3539,8 +3561,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\arequest\x18\a \x01(\v2\x18.fencepost.v1.RequestKeyH\x00R\arequest\x12'\n" +
 	"\x03txs\x18\n" +
 	" \x01(\v2\x13.fencepost.v1.TxIdsH\x00R\x03txs\x12\x1f\n" +
-	"\x04pool\x18\x14 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@H\x00R\x04pool\x12+\n" +
-	"\fresume_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\vresumeToken\x12\x1f\n" +
+	"\x04pool\x18\x14 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@H\x00R\x04pool\x12,\n" +
+	"\fresume_token\x18\x04 \x01(\tB\t\xbaH\x06r\x04\x18\x80\x80\x02R\vresumeToken\x12\x1f\n" +
 	"\vuntil_final\x18\x05 \x01(\bR\n" +
 	"untilFinal\x12H\n" +
 	"\theartbeat\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\xac\x022\x02\b\x01R\theartbeat\x12H\n" +
@@ -3548,10 +3570,11 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x06states\x18\t \x03(\x0e2\x15.fencepost.v1.TxStateB\x11\xbaH\x0e\x92\x01\v\x10\a\"\a\x82\x01\x04\x10\x01 \x00R\x06statesB\x0f\n" +
 	"\x06target\x12\x05\xbaH\x02\b\x01\"1\n" +
 	"\x05TxIds\x12(\n" +
-	"\x06tx_ids\x18\x01 \x03(\tB\x11\xbaH\x0e\x92\x01\v\b\x01\x10d\"\x05r\x03\xb0\x01\x01R\x05txIds\"S\n" +
+	"\x06tx_ids\x18\x01 \x03(\tB\x11\xbaH\x0e\x92\x01\v\b\x01\x10d\"\x05r\x03\xb0\x01\x01R\x05txIds\"|\n" +
 	"\tHeartbeat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
-	"\x06behind\x18\x02 \x01(\bR\x06behind\"\xd7\x01\n" +
+	"\x06behind\x18\x02 \x01(\bR\x06behind\x12'\n" +
+	"\x0fmissing_ledgers\x18\x03 \x03(\tR\x0emissingLedgers\"\xd7\x01\n" +
 	"\x0fWatchTxResponse\x12-\n" +
 	"\x05event\x18\x01 \x01(\v2\x15.fencepost.v1.TxEventH\x00R\x05event\x12.\n" +
 	"\bsnapshot\x18\x02 \x01(\v2\x10.fencepost.v1.TxH\x00R\bsnapshot\x127\n" +

@@ -29,6 +29,7 @@ private static final long serialVersionUID = 0L;
   }
   private CreatePoolRequest() {
     pool_ = "";
+    ledger_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -111,6 +112,55 @@ private static final long serialVersionUID = 0L;
     return chainId_;
   }
 
+  public static final int LEDGER_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object ledger_ = "";
+  /**
+   * <pre>
+   * Name of the ledger to create it in, if the node serves several; empty: the first of its
+   * configuration.
+   * </pre>
+   *
+   * <code>string ledger = 3 [json_name = "ledger"];</code>
+   * @return The ledger.
+   */
+  @java.lang.Override
+  public java.lang.String getLedger() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      ledger_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Name of the ledger to create it in, if the node serves several; empty: the first of its
+   * configuration.
+   * </pre>
+   *
+   * <code>string ledger = 3 [json_name = "ledger"];</code>
+   * @return The bytes for ledger.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getLedgerBytes() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      ledger_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -131,6 +181,9 @@ private static final long serialVersionUID = 0L;
     if (chainId_ != 0L) {
       output.writeUInt64(2, chainId_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 3, ledger_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -141,6 +194,9 @@ private static final long serialVersionUID = 0L;
     if (chainId_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(2, chainId_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(3, ledger_);
     }
     return size;
   }
@@ -170,6 +226,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getPool())) return false;
     if (getChainId()
         != other.getChainId()) return false;
+    if (!getLedger()
+        .equals(other.getLedger())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -186,6 +244,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + CHAIN_ID_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getChainId());
+    hash = (37 * hash) + LEDGER_FIELD_NUMBER;
+    hash = (53 * hash) + getLedger().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -319,6 +379,7 @@ private static final long serialVersionUID = 0L;
       bitField0_ = 0;
       pool_ = "";
       chainId_ = 0L;
+      ledger_ = "";
       return this;
     }
 
@@ -358,6 +419,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.chainId_ = chainId_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.ledger_ = ledger_;
+      }
     }
 
     @java.lang.Override
@@ -379,6 +443,11 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getChainId() != 0L) {
         setChainId(other.getChainId());
+      }
+      if (!other.getLedger().isEmpty()) {
+        ledger_ = other.ledger_;
+        bitField0_ |= 0x00000004;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -414,6 +483,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 16
+            case 26: {
+              ledger_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 26
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -563,6 +637,103 @@ private static final long serialVersionUID = 0L;
     public Builder clearChainId() {
       bitField0_ = (bitField0_ & ~0x00000002);
       chainId_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object ledger_ = "";
+    /**
+     * <pre>
+     * Name of the ledger to create it in, if the node serves several; empty: the first of its
+     * configuration.
+     * </pre>
+     *
+     * <code>string ledger = 3 [json_name = "ledger"];</code>
+     * @return The ledger.
+     */
+    public java.lang.String getLedger() {
+      java.lang.Object ref = ledger_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        ledger_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the ledger to create it in, if the node serves several; empty: the first of its
+     * configuration.
+     * </pre>
+     *
+     * <code>string ledger = 3 [json_name = "ledger"];</code>
+     * @return The bytes for ledger.
+     */
+    public com.google.protobuf.ByteString
+        getLedgerBytes() {
+      java.lang.Object ref = ledger_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        ledger_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the ledger to create it in, if the node serves several; empty: the first of its
+     * configuration.
+     * </pre>
+     *
+     * <code>string ledger = 3 [json_name = "ledger"];</code>
+     * @param value The ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedger(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ledger_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the ledger to create it in, if the node serves several; empty: the first of its
+     * configuration.
+     * </pre>
+     *
+     * <code>string ledger = 3 [json_name = "ledger"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLedger() {
+      ledger_ = getDefaultInstance().getLedger();
+      bitField0_ = (bitField0_ & ~0x00000004);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the ledger to create it in, if the node serves several; empty: the first of its
+     * configuration.
+     * </pre>
+     *
+     * <code>string ledger = 3 [json_name = "ledger"];</code>
+     * @param value The bytes for ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedgerBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ledger_ = value;
+      bitField0_ |= 0x00000004;
       onChanged();
       return this;
     }

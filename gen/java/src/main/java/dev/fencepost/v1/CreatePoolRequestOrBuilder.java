@@ -39,4 +39,26 @@ public interface CreatePoolRequestOrBuilder extends
    * @return The chainId.
    */
   long getChainId();
+
+  /**
+   * <pre>
+   * Name of the ledger to create it in, if the node serves several; empty: the first of its
+   * configuration.
+   * </pre>
+   *
+   * <code>string ledger = 3 [json_name = "ledger"];</code>
+   * @return The ledger.
+   */
+  java.lang.String getLedger();
+  /**
+   * <pre>
+   * Name of the ledger to create it in, if the node serves several; empty: the first of its
+   * configuration.
+   * </pre>
+   *
+   * <code>string ledger = 3 [json_name = "ledger"];</code>
+   * @return The bytes for ledger.
+   */
+  com.google.protobuf.ByteString
+      getLedgerBytes();
 }

@@ -30,6 +30,8 @@ private static final long serialVersionUID = 0L;
   private GetStatusResponse() {
     nodeId_ = "";
     version_ = "";
+    missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -235,6 +237,63 @@ private static final long serialVersionUID = 0L;
     return time_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : time_;
   }
 
+  public static final int MISSING_LEDGERS_FIELD_NUMBER = 6;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.LazyStringArrayList missingLedgers_ =
+      com.google.protobuf.LazyStringArrayList.emptyList();
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+   * @return A list containing the missingLedgers.
+   */
+  public com.google.protobuf.ProtocolStringList
+      getMissingLedgersList() {
+    return missingLedgers_;
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+   * @return The count of missingLedgers.
+   */
+  public int getMissingLedgersCount() {
+    return missingLedgers_.size();
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+   * @param index The index of the element to return.
+   * @return The missingLedgers at the given index.
+   */
+  public java.lang.String getMissingLedgers(int index) {
+    return missingLedgers_.get(index);
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the missingLedgers at the given index.
+   */
+  public com.google.protobuf.ByteString
+      getMissingLedgersBytes(int index) {
+    return missingLedgers_.getByteString(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -264,6 +323,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000004) != 0)) {
       output.writeMessage(5, getTime());
     }
+    for (int i = 0; i < missingLedgers_.size(); i++) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 6, missingLedgers_.getRaw(i));
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -285,6 +347,14 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000004) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(5, getTime());
+    }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < missingLedgers_.size(); i++) {
+        dataSize += computeStringSizeNoTag(missingLedgers_.getRaw(i));
+      }
+      size += dataSize;
+      size += 1 * getMissingLedgersList().size();
     }
     return size;
   }
@@ -329,6 +399,8 @@ private static final long serialVersionUID = 0L;
       if (!getTime()
           .equals(other.getTime())) return false;
     }
+    if (!getMissingLedgersList()
+        .equals(other.getMissingLedgersList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -355,6 +427,10 @@ private static final long serialVersionUID = 0L;
     if (hasTime()) {
       hash = (37 * hash) + TIME_FIELD_NUMBER;
       hash = (53 * hash) + getTime().hashCode();
+    }
+    if (getMissingLedgersCount() > 0) {
+      hash = (37 * hash) + MISSING_LEDGERS_FIELD_NUMBER;
+      hash = (53 * hash) + getMissingLedgersList().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -512,6 +588,8 @@ private static final long serialVersionUID = 0L;
         timeBuilder_.dispose();
         timeBuilder_ = null;
       }
+      missingLedgers_ =
+          com.google.protobuf.LazyStringArrayList.emptyList();
       return this;
     }
 
@@ -570,6 +648,10 @@ private static final long serialVersionUID = 0L;
             : timeBuilder_.build();
         to_bitField0_ |= 0x00000004;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        missingLedgers_.makeImmutable();
+        result.missingLedgers_ = missingLedgers_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -603,6 +685,16 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasTime()) {
         mergeTime(other.getTime());
+      }
+      if (!other.missingLedgers_.isEmpty()) {
+        if (missingLedgers_.isEmpty()) {
+          missingLedgers_ = other.missingLedgers_;
+          bitField0_ |= 0x00000020;
+        } else {
+          ensureMissingLedgersIsMutable();
+          missingLedgers_.addAll(other.missingLedgers_);
+        }
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -659,6 +751,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 42
+            case 50: {
+              ensureMissingLedgersIsMutable();
+              missingLedgers_.add(input.readStringRequireUtf8());
+              break;
+            } // case 50
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1251,6 +1348,162 @@ private static final long serialVersionUID = 0L;
         time_ = null;
       }
       return timeBuilder_;
+    }
+
+    private com.google.protobuf.LazyStringArrayList missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+    private void ensureMissingLedgersIsMutable() {
+      if (!missingLedgers_.isModifiable()) {
+        missingLedgers_ = new com.google.protobuf.LazyStringArrayList(missingLedgers_);
+      }
+      bitField0_ |= 0x00000020;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+     * @return A list containing the missingLedgers.
+     */
+    public com.google.protobuf.ProtocolStringList
+        getMissingLedgersList() {
+      missingLedgers_.makeImmutable();
+      return missingLedgers_;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+     * @return The count of missingLedgers.
+     */
+    public int getMissingLedgersCount() {
+      return missingLedgers_.size();
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+     * @param index The index of the element to return.
+     * @return The missingLedgers at the given index.
+     */
+    public java.lang.String getMissingLedgers(int index) {
+      return missingLedgers_.get(index);
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the missingLedgers at the given index.
+     */
+    public com.google.protobuf.ByteString
+        getMissingLedgersBytes(int index) {
+      return missingLedgers_.getByteString(index);
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+     * @param index The index to set the value at.
+     * @param value The missingLedgers to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMissingLedgers(
+        int index, java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.set(index, value);
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+     * @param value The missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addMissingLedgers(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.add(value);
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+     * @param values The missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllMissingLedgers(
+        java.lang.Iterable<java.lang.String> values) {
+      ensureMissingLedgersIsMutable();
+      com.google.protobuf.AbstractMessageLite.Builder.addAll(
+          values, missingLedgers_);
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMissingLedgers() {
+      missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+      bitField0_ = (bitField0_ & ~0x00000020);;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; the totals lack theirs. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 6 [json_name = "missingLedgers"];</code>
+     * @param value The bytes of the missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addMissingLedgersBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.add(value);
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.GetStatusResponse)

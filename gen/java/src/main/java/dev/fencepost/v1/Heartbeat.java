@@ -32,6 +32,8 @@ private static final long serialVersionUID = 0L;
     super(builder);
   }
   private Heartbeat() {
+    missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -94,6 +96,67 @@ private static final long serialVersionUID = 0L;
     return behind_;
   }
 
+  public static final int MISSING_LEDGERS_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.LazyStringArrayList missingLedgers_ =
+      com.google.protobuf.LazyStringArrayList.emptyList();
+  /**
+   * <pre>
+   * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+   * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+   * without it.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @return A list containing the missingLedgers.
+   */
+  public com.google.protobuf.ProtocolStringList
+      getMissingLedgersList() {
+    return missingLedgers_;
+  }
+  /**
+   * <pre>
+   * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+   * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+   * without it.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @return The count of missingLedgers.
+   */
+  public int getMissingLedgersCount() {
+    return missingLedgers_.size();
+  }
+  /**
+   * <pre>
+   * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+   * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+   * without it.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @param index The index of the element to return.
+   * @return The missingLedgers at the given index.
+   */
+  public java.lang.String getMissingLedgers(int index) {
+    return missingLedgers_.get(index);
+  }
+  /**
+   * <pre>
+   * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+   * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+   * without it.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the missingLedgers at the given index.
+   */
+  public com.google.protobuf.ByteString
+      getMissingLedgersBytes(int index) {
+    return missingLedgers_.getByteString(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -114,6 +177,9 @@ private static final long serialVersionUID = 0L;
     if (behind_ != false) {
       output.writeBool(2, behind_);
     }
+    for (int i = 0; i < missingLedgers_.size(); i++) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 3, missingLedgers_.getRaw(i));
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -125,6 +191,14 @@ private static final long serialVersionUID = 0L;
     if (behind_ != false) {
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(2, behind_);
+    }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < missingLedgers_.size(); i++) {
+        dataSize += computeStringSizeNoTag(missingLedgers_.getRaw(i));
+      }
+      size += dataSize;
+      size += 1 * getMissingLedgersList().size();
     }
     return size;
   }
@@ -157,6 +231,8 @@ private static final long serialVersionUID = 0L;
     }
     if (getBehind()
         != other.getBehind()) return false;
+    if (!getMissingLedgersList()
+        .equals(other.getMissingLedgersList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -175,6 +251,10 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + BEHIND_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getBehind());
+    if (getMissingLedgersCount() > 0) {
+      hash = (37 * hash) + MISSING_LEDGERS_FIELD_NUMBER;
+      hash = (53 * hash) + getMissingLedgersList().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -322,6 +402,8 @@ private static final long serialVersionUID = 0L;
         timeBuilder_ = null;
       }
       behind_ = false;
+      missingLedgers_ =
+          com.google.protobuf.LazyStringArrayList.emptyList();
       return this;
     }
 
@@ -365,6 +447,10 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.behind_ = behind_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        missingLedgers_.makeImmutable();
+        result.missingLedgers_ = missingLedgers_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -385,6 +471,16 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getBehind() != false) {
         setBehind(other.getBehind());
+      }
+      if (!other.missingLedgers_.isEmpty()) {
+        if (missingLedgers_.isEmpty()) {
+          missingLedgers_ = other.missingLedgers_;
+          bitField0_ |= 0x00000004;
+        } else {
+          ensureMissingLedgersIsMutable();
+          missingLedgers_.addAll(other.missingLedgers_);
+        }
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -422,6 +518,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 16
+            case 26: {
+              ensureMissingLedgersIsMutable();
+              missingLedgers_.add(input.readStringRequireUtf8());
+              break;
+            } // case 26
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -598,6 +699,171 @@ private static final long serialVersionUID = 0L;
     public Builder clearBehind() {
       bitField0_ = (bitField0_ & ~0x00000002);
       behind_ = false;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.LazyStringArrayList missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+    private void ensureMissingLedgersIsMutable() {
+      if (!missingLedgers_.isModifiable()) {
+        missingLedgers_ = new com.google.protobuf.LazyStringArrayList(missingLedgers_);
+      }
+      bitField0_ |= 0x00000004;
+    }
+    /**
+     * <pre>
+     * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+     * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+     * without it.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @return A list containing the missingLedgers.
+     */
+    public com.google.protobuf.ProtocolStringList
+        getMissingLedgersList() {
+      missingLedgers_.makeImmutable();
+      return missingLedgers_;
+    }
+    /**
+     * <pre>
+     * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+     * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+     * without it.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @return The count of missingLedgers.
+     */
+    public int getMissingLedgersCount() {
+      return missingLedgers_.size();
+    }
+    /**
+     * <pre>
+     * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+     * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+     * without it.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param index The index of the element to return.
+     * @return The missingLedgers at the given index.
+     */
+    public java.lang.String getMissingLedgers(int index) {
+      return missingLedgers_.get(index);
+    }
+    /**
+     * <pre>
+     * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+     * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+     * without it.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the missingLedgers at the given index.
+     */
+    public com.google.protobuf.ByteString
+        getMissingLedgersBytes(int index) {
+      return missingLedgers_.getByteString(index);
+    }
+    /**
+     * <pre>
+     * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+     * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+     * without it.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param index The index to set the value at.
+     * @param value The missingLedgers to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMissingLedgers(
+        int index, java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.set(index, value);
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+     * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+     * without it.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param value The missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addMissingLedgers(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.add(value);
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+     * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+     * without it.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param values The missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllMissingLedgers(
+        java.lang.Iterable<java.lang.String> values) {
+      ensureMissingLedgersIsMutable();
+      com.google.protobuf.AbstractMessageLite.Builder.addAll(
+          values, missingLedgers_);
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+     * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+     * without it.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMissingLedgers() {
+      missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+      bitField0_ = (bitField0_ & ~0x00000004);;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+     * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+     * without it.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param value The bytes of the missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addMissingLedgersBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.add(value);
+      bitField0_ |= 0x00000004;
       onChanged();
       return this;
     }

@@ -34,4 +34,53 @@ public interface HeartbeatOrBuilder extends
    * @return The behind.
    */
   boolean getBehind();
+
+  /**
+   * <pre>
+   * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+   * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+   * without it.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @return A list containing the missingLedgers.
+   */
+  java.util.List<java.lang.String>
+      getMissingLedgersList();
+  /**
+   * <pre>
+   * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+   * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+   * without it.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @return The count of missingLedgers.
+   */
+  int getMissingLedgersCount();
+  /**
+   * <pre>
+   * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+   * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+   * without it.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @param index The index of the element to return.
+   * @return The missingLedgers at the given index.
+   */
+  java.lang.String getMissingLedgers(int index);
+  /**
+   * <pre>
+   * Ledgers that do not respond, by name, if the node serves several; the stream has no events of
+   * them meanwhile. They follow when the ledger is back, after snapshots if the stream began
+   * without it.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the missingLedgers at the given index.
+   */
+  com.google.protobuf.ByteString
+      getMissingLedgersBytes(int index);
 }

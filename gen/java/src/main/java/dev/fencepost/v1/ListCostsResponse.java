@@ -29,6 +29,8 @@ private static final long serialVersionUID = 0L;
   }
   private ListCostsResponse() {
     costs_ = java.util.Collections.emptyList();
+    missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -125,6 +127,63 @@ private static final long serialVersionUID = 0L;
     return more_;
   }
 
+  public static final int MISSING_LEDGERS_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.LazyStringArrayList missingLedgers_ =
+      com.google.protobuf.LazyStringArrayList.emptyList();
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @return A list containing the missingLedgers.
+   */
+  public com.google.protobuf.ProtocolStringList
+      getMissingLedgersList() {
+    return missingLedgers_;
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @return The count of missingLedgers.
+   */
+  public int getMissingLedgersCount() {
+    return missingLedgers_.size();
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @param index The index of the element to return.
+   * @return The missingLedgers at the given index.
+   */
+  public java.lang.String getMissingLedgers(int index) {
+    return missingLedgers_.get(index);
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the missingLedgers at the given index.
+   */
+  public com.google.protobuf.ByteString
+      getMissingLedgersBytes(int index) {
+    return missingLedgers_.getByteString(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -145,6 +204,9 @@ private static final long serialVersionUID = 0L;
     if (more_ != false) {
       output.writeBool(2, more_);
     }
+    for (int i = 0; i < missingLedgers_.size(); i++) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 3, missingLedgers_.getRaw(i));
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -161,6 +223,14 @@ private static final long serialVersionUID = 0L;
     if (more_ != false) {
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(2, more_);
+    }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < missingLedgers_.size(); i++) {
+        dataSize += computeStringSizeNoTag(missingLedgers_.getRaw(i));
+      }
+      size += dataSize;
+      size += 1 * getMissingLedgersList().size();
     }
     return size;
   }
@@ -190,6 +260,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getCostsList())) return false;
     if (getMore()
         != other.getMore()) return false;
+    if (!getMissingLedgersList()
+        .equals(other.getMissingLedgersList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -208,6 +280,10 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + MORE_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getMore());
+    if (getMissingLedgersCount() > 0) {
+      hash = (37 * hash) + MISSING_LEDGERS_FIELD_NUMBER;
+      hash = (53 * hash) + getMissingLedgersList().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -347,6 +423,8 @@ private static final long serialVersionUID = 0L;
       }
       bitField0_ = (bitField0_ & ~0x00000001);
       more_ = false;
+      missingLedgers_ =
+          com.google.protobuf.LazyStringArrayList.emptyList();
       return this;
     }
 
@@ -396,6 +474,10 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.more_ = more_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        missingLedgers_.makeImmutable();
+        result.missingLedgers_ = missingLedgers_;
+      }
     }
 
     @java.lang.Override
@@ -439,6 +521,16 @@ private static final long serialVersionUID = 0L;
       if (other.getMore() != false) {
         setMore(other.getMore());
       }
+      if (!other.missingLedgers_.isEmpty()) {
+        if (missingLedgers_.isEmpty()) {
+          missingLedgers_ = other.missingLedgers_;
+          bitField0_ |= 0x00000004;
+        } else {
+          ensureMissingLedgersIsMutable();
+          missingLedgers_.addAll(other.missingLedgers_);
+        }
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -481,6 +573,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 16
+            case 26: {
+              ensureMissingLedgersIsMutable();
+              missingLedgers_.add(input.readStringRequireUtf8());
+              break;
+            } // case 26
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -844,6 +941,162 @@ private static final long serialVersionUID = 0L;
     public Builder clearMore() {
       bitField0_ = (bitField0_ & ~0x00000002);
       more_ = false;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.LazyStringArrayList missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+    private void ensureMissingLedgersIsMutable() {
+      if (!missingLedgers_.isModifiable()) {
+        missingLedgers_ = new com.google.protobuf.LazyStringArrayList(missingLedgers_);
+      }
+      bitField0_ |= 0x00000004;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @return A list containing the missingLedgers.
+     */
+    public com.google.protobuf.ProtocolStringList
+        getMissingLedgersList() {
+      missingLedgers_.makeImmutable();
+      return missingLedgers_;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @return The count of missingLedgers.
+     */
+    public int getMissingLedgersCount() {
+      return missingLedgers_.size();
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param index The index of the element to return.
+     * @return The missingLedgers at the given index.
+     */
+    public java.lang.String getMissingLedgers(int index) {
+      return missingLedgers_.get(index);
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the missingLedgers at the given index.
+     */
+    public com.google.protobuf.ByteString
+        getMissingLedgersBytes(int index) {
+      return missingLedgers_.getByteString(index);
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param index The index to set the value at.
+     * @param value The missingLedgers to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMissingLedgers(
+        int index, java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.set(index, value);
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param value The missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addMissingLedgers(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.add(value);
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param values The missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllMissingLedgers(
+        java.lang.Iterable<java.lang.String> values) {
+      ensureMissingLedgersIsMutable();
+      com.google.protobuf.AbstractMessageLite.Builder.addAll(
+          values, missingLedgers_);
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMissingLedgers() {
+      missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+      bitField0_ = (bitField0_ & ~0x00000004);;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param value The bytes of the missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addMissingLedgersBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.add(value);
+      bitField0_ |= 0x00000004;
       onChanged();
       return this;
     }

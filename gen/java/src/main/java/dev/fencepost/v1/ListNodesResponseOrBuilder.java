@@ -33,4 +33,49 @@ public interface ListNodesResponseOrBuilder extends
    */
   dev.fencepost.v1.NodeOrBuilder getNodesOrBuilder(
       int index);
+
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+   * @return A list containing the missingLedgers.
+   */
+  java.util.List<java.lang.String>
+      getMissingLedgersList();
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+   * @return The count of missingLedgers.
+   */
+  int getMissingLedgersCount();
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+   * @param index The index of the element to return.
+   * @return The missingLedgers at the given index.
+   */
+  java.lang.String getMissingLedgers(int index);
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the missingLedgers at the given index.
+   */
+  com.google.protobuf.ByteString
+      getMissingLedgersBytes(int index);
 }

@@ -30,6 +30,8 @@ private static final long serialVersionUID = 0L;
   private ListPoolsResponse() {
     pools_ = java.util.Collections.emptyList();
     nextPageToken_ = "";
+    missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -138,6 +140,63 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int MISSING_LEDGERS_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.LazyStringArrayList missingLedgers_ =
+      com.google.protobuf.LazyStringArrayList.emptyList();
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @return A list containing the missingLedgers.
+   */
+  public com.google.protobuf.ProtocolStringList
+      getMissingLedgersList() {
+    return missingLedgers_;
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @return The count of missingLedgers.
+   */
+  public int getMissingLedgersCount() {
+    return missingLedgers_.size();
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @param index The index of the element to return.
+   * @return The missingLedgers at the given index.
+   */
+  public java.lang.String getMissingLedgers(int index) {
+    return missingLedgers_.get(index);
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the missingLedgers at the given index.
+   */
+  public com.google.protobuf.ByteString
+      getMissingLedgersBytes(int index) {
+    return missingLedgers_.getByteString(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -158,6 +217,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(nextPageToken_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 2, nextPageToken_);
     }
+    for (int i = 0; i < missingLedgers_.size(); i++) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 3, missingLedgers_.getRaw(i));
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -173,6 +235,14 @@ private static final long serialVersionUID = 0L;
         }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(nextPageToken_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(2, nextPageToken_);
+    }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < missingLedgers_.size(); i++) {
+        dataSize += computeStringSizeNoTag(missingLedgers_.getRaw(i));
+      }
+      size += dataSize;
+      size += 1 * getMissingLedgersList().size();
     }
     return size;
   }
@@ -202,6 +272,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getPoolsList())) return false;
     if (!getNextPageToken()
         .equals(other.getNextPageToken())) return false;
+    if (!getMissingLedgersList()
+        .equals(other.getMissingLedgersList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -219,6 +291,10 @@ private static final long serialVersionUID = 0L;
     }
     hash = (37 * hash) + NEXT_PAGE_TOKEN_FIELD_NUMBER;
     hash = (53 * hash) + getNextPageToken().hashCode();
+    if (getMissingLedgersCount() > 0) {
+      hash = (37 * hash) + MISSING_LEDGERS_FIELD_NUMBER;
+      hash = (53 * hash) + getMissingLedgersList().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -358,6 +434,8 @@ private static final long serialVersionUID = 0L;
       }
       bitField0_ = (bitField0_ & ~0x00000001);
       nextPageToken_ = "";
+      missingLedgers_ =
+          com.google.protobuf.LazyStringArrayList.emptyList();
       return this;
     }
 
@@ -407,6 +485,10 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.nextPageToken_ = nextPageToken_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        missingLedgers_.makeImmutable();
+        result.missingLedgers_ = missingLedgers_;
+      }
     }
 
     @java.lang.Override
@@ -452,6 +534,16 @@ private static final long serialVersionUID = 0L;
         bitField0_ |= 0x00000002;
         onChanged();
       }
+      if (!other.missingLedgers_.isEmpty()) {
+        if (missingLedgers_.isEmpty()) {
+          missingLedgers_ = other.missingLedgers_;
+          bitField0_ |= 0x00000004;
+        } else {
+          ensureMissingLedgersIsMutable();
+          missingLedgers_.addAll(other.missingLedgers_);
+        }
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -494,6 +586,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 18
+            case 26: {
+              ensureMissingLedgersIsMutable();
+              missingLedgers_.add(input.readStringRequireUtf8());
+              break;
+            } // case 26
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -833,6 +930,162 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       nextPageToken_ = value;
       bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.LazyStringArrayList missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+    private void ensureMissingLedgersIsMutable() {
+      if (!missingLedgers_.isModifiable()) {
+        missingLedgers_ = new com.google.protobuf.LazyStringArrayList(missingLedgers_);
+      }
+      bitField0_ |= 0x00000004;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @return A list containing the missingLedgers.
+     */
+    public com.google.protobuf.ProtocolStringList
+        getMissingLedgersList() {
+      missingLedgers_.makeImmutable();
+      return missingLedgers_;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @return The count of missingLedgers.
+     */
+    public int getMissingLedgersCount() {
+      return missingLedgers_.size();
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param index The index of the element to return.
+     * @return The missingLedgers at the given index.
+     */
+    public java.lang.String getMissingLedgers(int index) {
+      return missingLedgers_.get(index);
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the missingLedgers at the given index.
+     */
+    public com.google.protobuf.ByteString
+        getMissingLedgersBytes(int index) {
+      return missingLedgers_.getByteString(index);
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param index The index to set the value at.
+     * @param value The missingLedgers to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMissingLedgers(
+        int index, java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.set(index, value);
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param value The missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addMissingLedgers(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.add(value);
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param values The missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllMissingLedgers(
+        java.lang.Iterable<java.lang.String> values) {
+      ensureMissingLedgersIsMutable();
+      com.google.protobuf.AbstractMessageLite.Builder.addAll(
+          values, missingLedgers_);
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMissingLedgers() {
+      missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+      bitField0_ = (bitField0_ & ~0x00000004);;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 3 [json_name = "missingLedgers"];</code>
+     * @param value The bytes of the missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addMissingLedgersBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.add(value);
+      bitField0_ |= 0x00000004;
       onChanged();
       return this;
     }

@@ -29,6 +29,8 @@ private static final long serialVersionUID = 0L;
   }
   private ListSinksResponse() {
     sinks_ = java.util.Collections.emptyList();
+    missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -90,6 +92,63 @@ private static final long serialVersionUID = 0L;
     return sinks_.get(index);
   }
 
+  public static final int MISSING_LEDGERS_FIELD_NUMBER = 2;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.LazyStringArrayList missingLedgers_ =
+      com.google.protobuf.LazyStringArrayList.emptyList();
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+   * @return A list containing the missingLedgers.
+   */
+  public com.google.protobuf.ProtocolStringList
+      getMissingLedgersList() {
+    return missingLedgers_;
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+   * @return The count of missingLedgers.
+   */
+  public int getMissingLedgersCount() {
+    return missingLedgers_.size();
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+   * @param index The index of the element to return.
+   * @return The missingLedgers at the given index.
+   */
+  public java.lang.String getMissingLedgers(int index) {
+    return missingLedgers_.get(index);
+  }
+  /**
+   * <pre>
+   * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+   * an error instead.
+   * </pre>
+   *
+   * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+   * @param index The index of the value to return.
+   * @return The bytes of the missingLedgers at the given index.
+   */
+  public com.google.protobuf.ByteString
+      getMissingLedgersBytes(int index) {
+    return missingLedgers_.getByteString(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -107,6 +166,9 @@ private static final long serialVersionUID = 0L;
     for (int i = 0; i < sinks_.size(); i++) {
       output.writeMessage(1, sinks_.get(i));
     }
+    for (int i = 0; i < missingLedgers_.size(); i++) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 2, missingLedgers_.getRaw(i));
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -120,6 +182,14 @@ private static final long serialVersionUID = 0L;
           }
           size += 1 * count;
         }
+    {
+      int dataSize = 0;
+      for (int i = 0; i < missingLedgers_.size(); i++) {
+        dataSize += computeStringSizeNoTag(missingLedgers_.getRaw(i));
+      }
+      size += dataSize;
+      size += 1 * getMissingLedgersList().size();
+    }
     return size;
   }
   @java.lang.Override
@@ -146,6 +216,8 @@ private static final long serialVersionUID = 0L;
 
     if (!getSinksList()
         .equals(other.getSinksList())) return false;
+    if (!getMissingLedgersList()
+        .equals(other.getMissingLedgersList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -160,6 +232,10 @@ private static final long serialVersionUID = 0L;
     if (getSinksCount() > 0) {
       hash = (37 * hash) + SINKS_FIELD_NUMBER;
       hash = (53 * hash) + getSinksList().hashCode();
+    }
+    if (getMissingLedgersCount() > 0) {
+      hash = (37 * hash) + MISSING_LEDGERS_FIELD_NUMBER;
+      hash = (53 * hash) + getMissingLedgersList().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -299,6 +375,8 @@ private static final long serialVersionUID = 0L;
         sinksBuilder_.clear();
       }
       bitField0_ = (bitField0_ & ~0x00000001);
+      missingLedgers_ =
+          com.google.protobuf.LazyStringArrayList.emptyList();
       return this;
     }
 
@@ -345,6 +423,10 @@ private static final long serialVersionUID = 0L;
 
     private void buildPartial0(dev.fencepost.v1.ListSinksResponse result) {
       int from_bitField0_ = bitField0_;
+      if (((from_bitField0_ & 0x00000002) != 0)) {
+        missingLedgers_.makeImmutable();
+        result.missingLedgers_ = missingLedgers_;
+      }
     }
 
     @java.lang.Override
@@ -385,6 +467,16 @@ private static final long serialVersionUID = 0L;
           }
         }
       }
+      if (!other.missingLedgers_.isEmpty()) {
+        if (missingLedgers_.isEmpty()) {
+          missingLedgers_ = other.missingLedgers_;
+          bitField0_ |= 0x00000002;
+        } else {
+          ensureMissingLedgersIsMutable();
+          missingLedgers_.addAll(other.missingLedgers_);
+        }
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -422,6 +514,11 @@ private static final long serialVersionUID = 0L;
               }
               break;
             } // case 10
+            case 18: {
+              ensureMissingLedgersIsMutable();
+              missingLedgers_.add(input.readStringRequireUtf8());
+              break;
+            } // case 18
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -671,6 +768,162 @@ private static final long serialVersionUID = 0L;
         sinks_ = null;
       }
       return sinksBuilder_;
+    }
+
+    private com.google.protobuf.LazyStringArrayList missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+    private void ensureMissingLedgersIsMutable() {
+      if (!missingLedgers_.isModifiable()) {
+        missingLedgers_ = new com.google.protobuf.LazyStringArrayList(missingLedgers_);
+      }
+      bitField0_ |= 0x00000002;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+     * @return A list containing the missingLedgers.
+     */
+    public com.google.protobuf.ProtocolStringList
+        getMissingLedgersList() {
+      missingLedgers_.makeImmutable();
+      return missingLedgers_;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+     * @return The count of missingLedgers.
+     */
+    public int getMissingLedgersCount() {
+      return missingLedgers_.size();
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+     * @param index The index of the element to return.
+     * @return The missingLedgers at the given index.
+     */
+    public java.lang.String getMissingLedgers(int index) {
+      return missingLedgers_.get(index);
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+     * @param index The index of the value to return.
+     * @return The bytes of the missingLedgers at the given index.
+     */
+    public com.google.protobuf.ByteString
+        getMissingLedgersBytes(int index) {
+      return missingLedgers_.getByteString(index);
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+     * @param index The index to set the value at.
+     * @param value The missingLedgers to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMissingLedgers(
+        int index, java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.set(index, value);
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+     * @param value The missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addMissingLedgers(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.add(value);
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+     * @param values The missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllMissingLedgers(
+        java.lang.Iterable<java.lang.String> values) {
+      ensureMissingLedgersIsMutable();
+      com.google.protobuf.AbstractMessageLite.Builder.addAll(
+          values, missingLedgers_);
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMissingLedgers() {
+      missingLedgers_ =
+        com.google.protobuf.LazyStringArrayList.emptyList();
+      bitField0_ = (bitField0_ & ~0x00000002);;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Ledgers that did not respond, by name; their rows are missing. A node with one ledger returns
+     * an error instead.
+     * </pre>
+     *
+     * <code>repeated string missing_ledgers = 2 [json_name = "missingLedgers"];</code>
+     * @param value The bytes of the missingLedgers to add.
+     * @return This builder for chaining.
+     */
+    public Builder addMissingLedgersBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ensureMissingLedgersIsMutable();
+      missingLedgers_.add(value);
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.ListSinksResponse)

@@ -119,52 +119,53 @@ public final class PoolOuterClass extends com.google.protobuf.GeneratedFile {
       "\006paused\030\005 \001(\010R\006paused\022\034\n\tprotected\030\006 \001(\010" +
       "R\tprotected\022\032\n\010unfunded\030\007 \001(\010R\010unfunded\022" +
       "\032\n\006queued\030\010 \001(\003B\0020\001R\006queued\022\037\n\tin_flight" +
-      "\030\t \001(\003B\0020\001R\010inFlight\"F\n\021CreatePoolReques" +
+      "\030\t \001(\003B\0020\001R\010inFlight\"^\n\021CreatePoolReques" +
       "t\022\022\n\004pool\030\001 \001(\tR\004pool\022\035\n\010chain_id\030\002 \001(\004B" +
-      "\0020\001R\007chainId\"V\n\022CreatePoolResponse\022&\n\004po" +
-      "ol\030\001 \001(\0132\022.fencepost.v1.PoolR\004pool\022\030\n\007cr" +
-      "eated\030\002 \001(\010R\007created\"N\n\020ListPoolsRequest" +
-      "\022\033\n\tpage_size\030\001 \001(\005R\010pageSize\022\035\n\npage_to" +
-      "ken\030\002 \001(\tR\tpageToken\"e\n\021ListPoolsRespons" +
-      "e\022(\n\005pools\030\001 \003(\0132\022.fencepost.v1.PoolR\005po" +
-      "ols\022&\n\017next_page_token\030\002 \001(\tR\rnextPageTo" +
-      "ken\"$\n\016GetPoolRequest\022\022\n\004pool\030\001 \001(\tR\004poo" +
-      "l\"9\n\017GetPoolResponse\022&\n\004pool\030\001 \001(\0132\022.fen" +
-      "cepost.v1.PoolR\004pool\"|\n\024AddPoolMemberReq" +
-      "uest\022\022\n\004pool\030\001 \001(\tR\004pool\022\034\n\tsubmitter\030\002 " +
-      "\001(\tR\tsubmitter\022\026\n\006reason\030\003 \001(\tR\006reason\022\032" +
-      "\n\010operator\030\004 \001(\tR\010operator\"?\n\025AddPoolMem" +
-      "berResponse\022&\n\004pool\030\001 \001(\0132\022.fencepost.v1" +
-      ".PoolR\004pool\"~\n\026DrainPoolMemberRequest\022\022\n" +
-      "\004pool\030\001 \001(\tR\004pool\022\034\n\tsubmitter\030\002 \001(\tR\tsu" +
-      "bmitter\022\026\n\006reason\030\003 \001(\tR\006reason\022\032\n\010opera" +
-      "tor\030\004 \001(\tR\010operator\"A\n\027DrainPoolMemberRe" +
+      "\0020\001R\007chainId\022\026\n\006ledger\030\003 \001(\tR\006ledger\"V\n\022" +
+      "CreatePoolResponse\022&\n\004pool\030\001 \001(\0132\022.fence" +
+      "post.v1.PoolR\004pool\022\030\n\007created\030\002 \001(\010R\007cre" +
+      "ated\"N\n\020ListPoolsRequest\022\033\n\tpage_size\030\001 " +
+      "\001(\005R\010pageSize\022\035\n\npage_token\030\002 \001(\tR\tpageT" +
+      "oken\"\216\001\n\021ListPoolsResponse\022(\n\005pools\030\001 \003(" +
+      "\0132\022.fencepost.v1.PoolR\005pools\022&\n\017next_pag" +
+      "e_token\030\002 \001(\tR\rnextPageToken\022\'\n\017missing_" +
+      "ledgers\030\003 \003(\tR\016missingLedgers\"$\n\016GetPool" +
+      "Request\022\022\n\004pool\030\001 \001(\tR\004pool\"9\n\017GetPoolRe" +
       "sponse\022&\n\004pool\030\001 \001(\0132\022.fencepost.v1.Pool" +
-      "R\004pool\"\177\n\027RemovePoolMemberRequest\022\022\n\004poo" +
-      "l\030\001 \001(\tR\004pool\022\034\n\tsubmitter\030\002 \001(\tR\tsubmit" +
-      "ter\022\026\n\006reason\030\003 \001(\tR\006reason\022\032\n\010operator\030" +
-      "\004 \001(\tR\010operator\"B\n\030RemovePoolMemberRespo" +
-      "nse\022&\n\004pool\030\001 \001(\0132\022.fencepost.v1.PoolR\004p" +
-      "ool*v\n\020PoolMemberStatus\022\"\n\036POOL_MEMBER_S" +
-      "TATUS_UNSPECIFIED\020\000\022\035\n\031POOL_MEMBER_STATU" +
-      "S_ACTIVE\020\001\022\037\n\033POOL_MEMBER_STATUS_DRAININ" +
-      "G\020\0022\221\004\n\013PoolService\022O\n\nCreatePool\022\037.fenc" +
-      "epost.v1.CreatePoolRequest\032 .fencepost.v" +
-      "1.CreatePoolResponse\022L\n\tListPools\022\036.fenc" +
-      "epost.v1.ListPoolsRequest\032\037.fencepost.v1" +
-      ".ListPoolsResponse\022F\n\007GetPool\022\034.fencepos" +
-      "t.v1.GetPoolRequest\032\035.fencepost.v1.GetPo" +
-      "olResponse\022X\n\rAddPoolMember\022\".fencepost." +
-      "v1.AddPoolMemberRequest\032#.fencepost.v1.A" +
-      "ddPoolMemberResponse\022^\n\017DrainPoolMember\022" +
-      "$.fencepost.v1.DrainPoolMemberRequest\032%." +
-      "fencepost.v1.DrainPoolMemberResponse\022a\n\020" +
-      "RemovePoolMember\022%.fencepost.v1.RemovePo" +
-      "olMemberRequest\032&.fencepost.v1.RemovePoo" +
-      "lMemberResponseBd\n\020dev.fencepost.v1B\016Poo" +
-      "lOuterClassP\001Z>github.com/fencepost/fenc" +
-      "epost/gen/go/fencepost/v1;fencepostv1b\006p" +
-      "roto3"
+      "R\004pool\"|\n\024AddPoolMemberRequest\022\022\n\004pool\030\001" +
+      " \001(\tR\004pool\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter" +
+      "\022\026\n\006reason\030\003 \001(\tR\006reason\022\032\n\010operator\030\004 \001" +
+      "(\tR\010operator\"?\n\025AddPoolMemberResponse\022&\n" +
+      "\004pool\030\001 \001(\0132\022.fencepost.v1.PoolR\004pool\"~\n" +
+      "\026DrainPoolMemberRequest\022\022\n\004pool\030\001 \001(\tR\004p" +
+      "ool\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\026\n\006rea" +
+      "son\030\003 \001(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010ope" +
+      "rator\"A\n\027DrainPoolMemberResponse\022&\n\004pool" +
+      "\030\001 \001(\0132\022.fencepost.v1.PoolR\004pool\"\177\n\027Remo" +
+      "vePoolMemberRequest\022\022\n\004pool\030\001 \001(\tR\004pool\022" +
+      "\034\n\tsubmitter\030\002 \001(\tR\tsubmitter\022\026\n\006reason\030" +
+      "\003 \001(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010operato" +
+      "r\"B\n\030RemovePoolMemberResponse\022&\n\004pool\030\001 " +
+      "\001(\0132\022.fencepost.v1.PoolR\004pool*v\n\020PoolMem" +
+      "berStatus\022\"\n\036POOL_MEMBER_STATUS_UNSPECIF" +
+      "IED\020\000\022\035\n\031POOL_MEMBER_STATUS_ACTIVE\020\001\022\037\n\033" +
+      "POOL_MEMBER_STATUS_DRAINING\020\0022\221\004\n\013PoolSe" +
+      "rvice\022O\n\nCreatePool\022\037.fencepost.v1.Creat" +
+      "ePoolRequest\032 .fencepost.v1.CreatePoolRe" +
+      "sponse\022L\n\tListPools\022\036.fencepost.v1.ListP" +
+      "oolsRequest\032\037.fencepost.v1.ListPoolsResp" +
+      "onse\022F\n\007GetPool\022\034.fencepost.v1.GetPoolRe" +
+      "quest\032\035.fencepost.v1.GetPoolResponse\022X\n\r" +
+      "AddPoolMember\022\".fencepost.v1.AddPoolMemb" +
+      "erRequest\032#.fencepost.v1.AddPoolMemberRe" +
+      "sponse\022^\n\017DrainPoolMember\022$.fencepost.v1" +
+      ".DrainPoolMemberRequest\032%.fencepost.v1.D" +
+      "rainPoolMemberResponse\022a\n\020RemovePoolMemb" +
+      "er\022%.fencepost.v1.RemovePoolMemberReques" +
+      "t\032&.fencepost.v1.RemovePoolMemberRespons" +
+      "eBd\n\020dev.fencepost.v1B\016PoolOuterClassP\001Z" +
+      ">github.com/fencepost/fencepost/gen/go/f" +
+      "encepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -188,7 +189,7 @@ public final class PoolOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_CreatePoolRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_CreatePoolRequest_descriptor,
-        new java.lang.String[] { "Pool", "ChainId", });
+        new java.lang.String[] { "Pool", "ChainId", "Ledger", });
     internal_static_fencepost_v1_CreatePoolResponse_descriptor =
       getDescriptor().getMessageType(3);
     internal_static_fencepost_v1_CreatePoolResponse_fieldAccessorTable = new
@@ -206,7 +207,7 @@ public final class PoolOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_ListPoolsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListPoolsResponse_descriptor,
-        new java.lang.String[] { "Pools", "NextPageToken", });
+        new java.lang.String[] { "Pools", "NextPageToken", "MissingLedgers", });
     internal_static_fencepost_v1_GetPoolRequest_descriptor =
       getDescriptor().getMessageType(6);
     internal_static_fencepost_v1_GetPoolRequest_fieldAccessorTable = new

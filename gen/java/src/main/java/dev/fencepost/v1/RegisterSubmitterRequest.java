@@ -33,6 +33,7 @@ private static final long serialVersionUID = 0L;
     signer_ = "";
     mode_ = 0;
     startFrom_ = "";
+    ledger_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -292,6 +293,55 @@ private static final long serialVersionUID = 0L;
     return maxInFlight_;
   }
 
+  public static final int LEDGER_FIELD_NUMBER = 8;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object ledger_ = "";
+  /**
+   * <pre>
+   * Name of the ledger to register it in, if the node serves several; empty: the first of its
+   * configuration.
+   * </pre>
+   *
+   * <code>string ledger = 8 [json_name = "ledger"];</code>
+   * @return The ledger.
+   */
+  @java.lang.Override
+  public java.lang.String getLedger() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      ledger_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Name of the ledger to register it in, if the node serves several; empty: the first of its
+   * configuration.
+   * </pre>
+   *
+   * <code>string ledger = 8 [json_name = "ledger"];</code>
+   * @return The bytes for ledger.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getLedgerBytes() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      ledger_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -327,6 +377,9 @@ private static final long serialVersionUID = 0L;
     if (maxInFlight_ != 0) {
       output.writeInt32(7, maxInFlight_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 8, ledger_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -354,6 +407,9 @@ private static final long serialVersionUID = 0L;
     if (maxInFlight_ != 0) {
       size += com.google.protobuf.CodedOutputStream
         .computeInt32Size(7, maxInFlight_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(8, ledger_);
     }
     return size;
   }
@@ -392,6 +448,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getStartFrom())) return false;
     if (getMaxInFlight()
         != other.getMaxInFlight()) return false;
+    if (!getLedger()
+        .equals(other.getLedger())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -418,6 +476,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getStartFrom().hashCode();
     hash = (37 * hash) + MAX_IN_FLIGHT_FIELD_NUMBER;
     hash = (53 * hash) + getMaxInFlight();
+    hash = (37 * hash) + LEDGER_FIELD_NUMBER;
+    hash = (53 * hash) + getLedger().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -556,6 +616,7 @@ private static final long serialVersionUID = 0L;
       mode_ = 0;
       startFrom_ = "";
       maxInFlight_ = 0;
+      ledger_ = "";
       return this;
     }
 
@@ -610,6 +671,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000040) != 0)) {
         result.maxInFlight_ = maxInFlight_;
       }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.ledger_ = ledger_;
+      }
     }
 
     @java.lang.Override
@@ -652,6 +716,11 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getMaxInFlight() != 0) {
         setMaxInFlight(other.getMaxInFlight());
+      }
+      if (!other.getLedger().isEmpty()) {
+        ledger_ = other.ledger_;
+        bitField0_ |= 0x00000080;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -712,6 +781,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 56
+            case 66: {
+              ledger_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 66
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1241,6 +1315,103 @@ private static final long serialVersionUID = 0L;
     public Builder clearMaxInFlight() {
       bitField0_ = (bitField0_ & ~0x00000040);
       maxInFlight_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object ledger_ = "";
+    /**
+     * <pre>
+     * Name of the ledger to register it in, if the node serves several; empty: the first of its
+     * configuration.
+     * </pre>
+     *
+     * <code>string ledger = 8 [json_name = "ledger"];</code>
+     * @return The ledger.
+     */
+    public java.lang.String getLedger() {
+      java.lang.Object ref = ledger_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        ledger_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the ledger to register it in, if the node serves several; empty: the first of its
+     * configuration.
+     * </pre>
+     *
+     * <code>string ledger = 8 [json_name = "ledger"];</code>
+     * @return The bytes for ledger.
+     */
+    public com.google.protobuf.ByteString
+        getLedgerBytes() {
+      java.lang.Object ref = ledger_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        ledger_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the ledger to register it in, if the node serves several; empty: the first of its
+     * configuration.
+     * </pre>
+     *
+     * <code>string ledger = 8 [json_name = "ledger"];</code>
+     * @param value The ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedger(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ledger_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the ledger to register it in, if the node serves several; empty: the first of its
+     * configuration.
+     * </pre>
+     *
+     * <code>string ledger = 8 [json_name = "ledger"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLedger() {
+      ledger_ = getDefaultInstance().getLedger();
+      bitField0_ = (bitField0_ & ~0x00000080);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the ledger to register it in, if the node serves several; empty: the first of its
+     * configuration.
+     * </pre>
+     *
+     * <code>string ledger = 8 [json_name = "ledger"];</code>
+     * @param value The bytes for ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedgerBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ledger_ = value;
+      bitField0_ |= 0x00000080;
       onChanged();
       return this;
     }

@@ -123,4 +123,26 @@ public interface RegisterSubmitterRequestOrBuilder extends
    * @return The maxInFlight.
    */
   int getMaxInFlight();
+
+  /**
+   * <pre>
+   * Name of the ledger to register it in, if the node serves several; empty: the first of its
+   * configuration.
+   * </pre>
+   *
+   * <code>string ledger = 8 [json_name = "ledger"];</code>
+   * @return The ledger.
+   */
+  java.lang.String getLedger();
+  /**
+   * <pre>
+   * Name of the ledger to register it in, if the node serves several; empty: the first of its
+   * configuration.
+   * </pre>
+   *
+   * <code>string ledger = 8 [json_name = "ledger"];</code>
+   * @return The bytes for ledger.
+   */
+  com.google.protobuf.ByteString
+      getLedgerBytes();
 }

@@ -31,6 +31,7 @@ private static final long serialVersionUID = 0L;
     sink_ = "";
     reason_ = "";
     operator_ = "";
+    ledger_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -321,6 +322,55 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int LEDGER_FIELD_NUMBER = 6;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object ledger_ = "";
+  /**
+   * <pre>
+   * Name of the ledger to replay, if the node serves several; empty: each. Required with
+   * resume_token.
+   * </pre>
+   *
+   * <code>string ledger = 6 [json_name = "ledger"];</code>
+   * @return The ledger.
+   */
+  @java.lang.Override
+  public java.lang.String getLedger() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      ledger_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Name of the ledger to replay, if the node serves several; empty: each. Required with
+   * resume_token.
+   * </pre>
+   *
+   * <code>string ledger = 6 [json_name = "ledger"];</code>
+   * @return The bytes for ledger.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getLedgerBytes() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      ledger_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -350,6 +400,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 5, operator_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 6, ledger_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -369,6 +422,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operator_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(5, operator_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(6, ledger_);
     }
     return size;
   }
@@ -400,6 +456,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getReason())) return false;
     if (!getOperator()
         .equals(other.getOperator())) return false;
+    if (!getLedger()
+        .equals(other.getLedger())) return false;
     if (!getFromCase().equals(other.getFromCase())) return false;
     switch (fromCase_) {
       case 2:
@@ -430,6 +488,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getReason().hashCode();
     hash = (37 * hash) + OPERATOR_FIELD_NUMBER;
     hash = (53 * hash) + getOperator().hashCode();
+    hash = (37 * hash) + LEDGER_FIELD_NUMBER;
+    hash = (53 * hash) + getLedger().hashCode();
     switch (fromCase_) {
       case 2:
         hash = (37 * hash) + TIME_FIELD_NUMBER;
@@ -579,6 +639,7 @@ private static final long serialVersionUID = 0L;
       }
       reason_ = "";
       operator_ = "";
+      ledger_ = "";
       fromCase_ = 0;
       from_ = null;
       return this;
@@ -624,6 +685,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000010) != 0)) {
         result.operator_ = operator_;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.ledger_ = ledger_;
+      }
     }
 
     private void buildPartialOneofs(dev.fencepost.v1.ReplaySinkRequest result) {
@@ -660,6 +724,11 @@ private static final long serialVersionUID = 0L;
       if (!other.getOperator().isEmpty()) {
         operator_ = other.operator_;
         bitField0_ |= 0x00000010;
+        onChanged();
+      }
+      if (!other.getLedger().isEmpty()) {
+        ledger_ = other.ledger_;
+        bitField0_ |= 0x00000020;
         onChanged();
       }
       switch (other.getFromCase()) {
@@ -728,6 +797,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 42
+            case 50: {
+              ledger_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 50
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1281,6 +1355,103 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       operator_ = value;
       bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object ledger_ = "";
+    /**
+     * <pre>
+     * Name of the ledger to replay, if the node serves several; empty: each. Required with
+     * resume_token.
+     * </pre>
+     *
+     * <code>string ledger = 6 [json_name = "ledger"];</code>
+     * @return The ledger.
+     */
+    public java.lang.String getLedger() {
+      java.lang.Object ref = ledger_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        ledger_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the ledger to replay, if the node serves several; empty: each. Required with
+     * resume_token.
+     * </pre>
+     *
+     * <code>string ledger = 6 [json_name = "ledger"];</code>
+     * @return The bytes for ledger.
+     */
+    public com.google.protobuf.ByteString
+        getLedgerBytes() {
+      java.lang.Object ref = ledger_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        ledger_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the ledger to replay, if the node serves several; empty: each. Required with
+     * resume_token.
+     * </pre>
+     *
+     * <code>string ledger = 6 [json_name = "ledger"];</code>
+     * @param value The ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedger(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ledger_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the ledger to replay, if the node serves several; empty: each. Required with
+     * resume_token.
+     * </pre>
+     *
+     * <code>string ledger = 6 [json_name = "ledger"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLedger() {
+      ledger_ = getDefaultInstance().getLedger();
+      bitField0_ = (bitField0_ & ~0x00000020);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the ledger to replay, if the node serves several; empty: each. Required with
+     * resume_token.
+     * </pre>
+     *
+     * <code>string ledger = 6 [json_name = "ledger"];</code>
+     * @param value The bytes for ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedgerBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ledger_ = value;
+      bitField0_ |= 0x00000020;
       onChanged();
       return this;
     }

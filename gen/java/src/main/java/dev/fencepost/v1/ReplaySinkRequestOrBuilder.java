@@ -110,5 +110,27 @@ public interface ReplaySinkRequestOrBuilder extends
   com.google.protobuf.ByteString
       getOperatorBytes();
 
+  /**
+   * <pre>
+   * Name of the ledger to replay, if the node serves several; empty: each. Required with
+   * resume_token.
+   * </pre>
+   *
+   * <code>string ledger = 6 [json_name = "ledger"];</code>
+   * @return The ledger.
+   */
+  java.lang.String getLedger();
+  /**
+   * <pre>
+   * Name of the ledger to replay, if the node serves several; empty: each. Required with
+   * resume_token.
+   * </pre>
+   *
+   * <code>string ledger = 6 [json_name = "ledger"];</code>
+   * @return The bytes for ledger.
+   */
+  com.google.protobuf.ByteString
+      getLedgerBytes();
+
   dev.fencepost.v1.ReplaySinkRequest.FromCase getFromCase();
 }

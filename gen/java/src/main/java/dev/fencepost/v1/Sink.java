@@ -34,6 +34,7 @@ private static final long serialVersionUID = 0L;
     operator_ = "";
     ownerNode_ = "";
     resumeToken_ = "";
+    ledger_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -424,6 +425,55 @@ private static final long serialVersionUID = 0L;
     return updateTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : updateTime_;
   }
 
+  public static final int LEDGER_FIELD_NUMBER = 13;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object ledger_ = "";
+  /**
+   * <pre>
+   * Name of the ledger whose events these are, if the node serves several. The sink has a position
+   * in each.
+   * </pre>
+   *
+   * <code>string ledger = 13 [json_name = "ledger"];</code>
+   * @return The ledger.
+   */
+  @java.lang.Override
+  public java.lang.String getLedger() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      ledger_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Name of the ledger whose events these are, if the node serves several. The sink has a position
+   * in each.
+   * </pre>
+   *
+   * <code>string ledger = 13 [json_name = "ledger"];</code>
+   * @return The bytes for ledger.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getLedgerBytes() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      ledger_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -474,6 +524,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       output.writeMessage(12, getUpdateTime());
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 13, ledger_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -520,6 +573,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000002) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(12, getUpdateTime());
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(13, ledger_);
     }
     return size;
   }
@@ -574,6 +630,8 @@ private static final long serialVersionUID = 0L;
       if (!getUpdateTime()
           .equals(other.getUpdateTime())) return false;
     }
+    if (!getLedger()
+        .equals(other.getLedger())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -617,6 +675,8 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + UPDATE_TIME_FIELD_NUMBER;
       hash = (53 * hash) + getUpdateTime().hashCode();
     }
+    hash = (37 * hash) + LEDGER_FIELD_NUMBER;
+    hash = (53 * hash) + getLedger().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -775,6 +835,7 @@ private static final long serialVersionUID = 0L;
         updateTimeBuilder_.dispose();
         updateTimeBuilder_ = null;
       }
+      ledger_ = "";
       return this;
     }
 
@@ -851,6 +912,9 @@ private static final long serialVersionUID = 0L;
             : updateTimeBuilder_.build();
         to_bitField0_ |= 0x00000002;
       }
+      if (((from_bitField0_ & 0x00001000) != 0)) {
+        result.ledger_ = ledger_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -911,6 +975,11 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasUpdateTime()) {
         mergeUpdateTime(other.getUpdateTime());
+      }
+      if (!other.getLedger().isEmpty()) {
+        ledger_ = other.ledger_;
+        bitField0_ |= 0x00001000;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1000,6 +1069,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000800;
               break;
             } // case 98
+            case 106: {
+              ledger_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00001000;
+              break;
+            } // case 106
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1957,6 +2031,103 @@ private static final long serialVersionUID = 0L;
         updateTime_ = null;
       }
       return updateTimeBuilder_;
+    }
+
+    private java.lang.Object ledger_ = "";
+    /**
+     * <pre>
+     * Name of the ledger whose events these are, if the node serves several. The sink has a position
+     * in each.
+     * </pre>
+     *
+     * <code>string ledger = 13 [json_name = "ledger"];</code>
+     * @return The ledger.
+     */
+    public java.lang.String getLedger() {
+      java.lang.Object ref = ledger_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        ledger_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the ledger whose events these are, if the node serves several. The sink has a position
+     * in each.
+     * </pre>
+     *
+     * <code>string ledger = 13 [json_name = "ledger"];</code>
+     * @return The bytes for ledger.
+     */
+    public com.google.protobuf.ByteString
+        getLedgerBytes() {
+      java.lang.Object ref = ledger_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        ledger_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the ledger whose events these are, if the node serves several. The sink has a position
+     * in each.
+     * </pre>
+     *
+     * <code>string ledger = 13 [json_name = "ledger"];</code>
+     * @param value The ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedger(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ledger_ = value;
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the ledger whose events these are, if the node serves several. The sink has a position
+     * in each.
+     * </pre>
+     *
+     * <code>string ledger = 13 [json_name = "ledger"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLedger() {
+      ledger_ = getDefaultInstance().getLedger();
+      bitField0_ = (bitField0_ & ~0x00001000);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the ledger whose events these are, if the node serves several. The sink has a position
+     * in each.
+     * </pre>
+     *
+     * <code>string ledger = 13 [json_name = "ledger"];</code>
+     * @param value The bytes for ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedgerBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ledger_ = value;
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Sink)

@@ -194,4 +194,26 @@ public interface SinkOrBuilder extends
    * <code>.google.protobuf.Timestamp update_time = 12 [json_name = "updateTime"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getUpdateTimeOrBuilder();
+
+  /**
+   * <pre>
+   * Name of the ledger whose events these are, if the node serves several. The sink has a position
+   * in each.
+   * </pre>
+   *
+   * <code>string ledger = 13 [json_name = "ledger"];</code>
+   * @return The ledger.
+   */
+  java.lang.String getLedger();
+  /**
+   * <pre>
+   * Name of the ledger whose events these are, if the node serves several. The sink has a position
+   * in each.
+   * </pre>
+   *
+   * <code>string ledger = 13 [json_name = "ledger"];</code>
+   * @return The bytes for ledger.
+   */
+  com.google.protobuf.ByteString
+      getLedgerBytes();
 }

@@ -132,7 +132,7 @@ public final class SinkOuterClass extends com.google.protobuf.GeneratedFile {
     java.lang.String[] descriptorData = {
       "\n\027fencepost/v1/sink.proto\022\014fencepost.v1\032" +
       "\025fencepost/v1/tx.proto\032\037google/protobuf/" +
-      "timestamp.proto\"\271\003\n\004Sink\022\022\n\004name\030\001 \001(\tR\004" +
+      "timestamp.proto\"\321\003\n\004Sink\022\022\n\004name\030\001 \001(\tR\004" +
       "name\0220\n\006status\030\002 \001(\0162\030.fencepost.v1.Sink" +
       "StatusR\006status\022\026\n\006reason\030\003 \001(\tR\006reason\022\032" +
       "\n\010operator\030\004 \001(\tR\010operator\022\035\n\nowner_node" +
@@ -143,76 +143,79 @@ public final class SinkOuterClass extends com.google.protobuf.GeneratedFile {
       "ead\030\n \001(\003B\0020\001R\004dead\0229\n\nevent_time\030\013 \001(\0132" +
       "\032.google.protobuf.TimestampR\teventTime\022;" +
       "\n\013update_time\030\014 \001(\0132\032.google.protobuf.Ti" +
-      "mestampR\nupdateTime\"\223\002\n\013Undelivered\022\023\n\005t" +
-      "x_id\030\001 \001(\tR\004txId\022\024\n\003seq\030\002 \001(\004B\0020\001R\003seq\022\035" +
-      "\n\010last_seq\030\003 \001(\004B\0020\001R\007lastSeq\022\032\n\010attempt" +
-      "s\030\004 \001(\rR\010attempts\022\026\n\006reason\030\005 \001(\tR\006reaso" +
-      "n\022\022\n\004dead\030\006 \001(\010R\004dead\0227\n\tpark_time\030\007 \001(\013" +
-      "2\032.google.protobuf.TimestampR\010parkTime\0229" +
-      "\n\nretry_time\030\010 \001(\0132\032.google.protobuf.Tim" +
-      "estampR\tretryTime\"&\n\020ListSinksRequest\022\022\n" +
-      "\004sink\030\001 \001(\tR\004sink\"=\n\021ListSinksResponse\022(" +
-      "\n\005sinks\030\001 \003(\0132\022.fencepost.v1.SinkR\005sinks" +
-      "\"\205\001\n\026ListUndeliveredRequest\022\022\n\004sink\030\001 \001(" +
-      "\tR\004sink\022\033\n\tdead_only\030\002 \001(\010R\010deadOnly\022\033\n\t" +
-      "page_size\030\003 \001(\005R\010pageSize\022\035\n\npage_token\030" +
-      "\004 \001(\tR\tpageToken\"~\n\027ListUndeliveredRespo" +
-      "nse\022;\n\013undelivered\030\001 \003(\0132\031.fencepost.v1." +
-      "UndeliveredR\013undelivered\022&\n\017next_page_to" +
-      "ken\030\002 \001(\tR\rnextPageToken\"Z\n\020PauseSinkReq" +
-      "uest\022\022\n\004sink\030\001 \001(\tR\004sink\022\026\n\006reason\030\002 \001(\t" +
-      "R\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\";\n\021" +
-      "PauseSinkResponse\022&\n\004sink\030\001 \001(\0132\022.fencep" +
-      "ost.v1.SinkR\004sink\"[\n\021ResumeSinkRequest\022\022" +
-      "\n\004sink\030\001 \001(\tR\004sink\022\026\n\006reason\030\002 \001(\tR\006reas" +
-      "on\022\032\n\010operator\030\003 \001(\tR\010operator\"<\n\022Resume" +
-      "SinkResponse\022&\n\004sink\030\001 \001(\0132\022.fencepost.v" +
-      "1.SinkR\004sink\"v\n\027RetryUndeliveredRequest\022" +
-      "\022\n\004sink\030\001 \001(\tR\004sink\022\023\n\005tx_id\030\002 \001(\tR\004txId" +
-      "\022\026\n\006reason\030\003 \001(\tR\006reason\022\032\n\010operator\030\004 \001" +
-      "(\tR\010operator\"8\n\030RetryUndeliveredResponse" +
-      "\022\034\n\007retried\030\001 \001(\003B\0020\001R\007retried\"\213\001\n\026SkipU" +
-      "ndeliveredRequest\022\022\n\004sink\030\001 \001(\tR\004sink\022\023\n" +
-      "\005tx_id\030\002 \001(\tR\004txId\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq" +
-      "\022\026\n\006reason\030\004 \001(\tR\006reason\022\032\n\010operator\030\005 \001" +
-      "(\tR\010operator\"\031\n\027SkipUndeliveredResponse\"" +
-      "\272\001\n\021ReplaySinkRequest\022\022\n\004sink\030\001 \001(\tR\004sin" +
-      "k\0220\n\004time\030\002 \001(\0132\032.google.protobuf.Timest" +
-      "ampH\000R\004time\022#\n\014resume_token\030\003 \001(\tH\000R\013res" +
-      "umeToken\022\026\n\006reason\030\004 \001(\tR\006reason\022\032\n\010oper" +
-      "ator\030\005 \001(\tR\010operatorB\006\n\004from\"<\n\022ReplaySi" +
-      "nkResponse\022&\n\004sink\030\001 \001(\0132\022.fencepost.v1." +
-      "SinkR\004sink\"\250\002\n\tSinkEvent\022\016\n\002id\030\001 \001(\tR\002id" +
-      "\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022;\n\006label" +
-      "s\030\003 \003(\0132#.fencepost.v1.SinkEvent.LabelsE" +
-      "ntryR\006labels\022-\n\005event\030\004 \001(\0132\025.fencepost." +
-      "v1.TxEventH\000R\005event\022:\n\010restored\030\005 \001(\0132\034." +
-      "fencepost.v1.LedgerRestoredH\000R\010restored\032" +
-      "9\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005valu" +
-      "e\030\002 \001(\tR\005value:\0028\001B\t\n\007content\"@\n\016LedgerR" +
-      "estored\022.\n\004time\030\001 \001(\0132\032.google.protobuf." +
-      "TimestampR\004time*s\n\nSinkStatus\022\033\n\027SINK_ST" +
-      "ATUS_UNSPECIFIED\020\000\022\026\n\022SINK_STATUS_ACTIVE" +
-      "\020\001\022\026\n\022SINK_STATUS_PAUSED\020\002\022\030\n\024SINK_STATU" +
-      "S_DISABLED\020\0032\356\004\n\013SinkService\022L\n\tListSink" +
-      "s\022\036.fencepost.v1.ListSinksRequest\032\037.fenc" +
-      "epost.v1.ListSinksResponse\022^\n\017ListUndeli" +
-      "vered\022$.fencepost.v1.ListUndeliveredRequ" +
-      "est\032%.fencepost.v1.ListUndeliveredRespon" +
-      "se\022L\n\tPauseSink\022\036.fencepost.v1.PauseSink" +
-      "Request\032\037.fencepost.v1.PauseSinkResponse" +
-      "\022O\n\nResumeSink\022\037.fencepost.v1.ResumeSink" +
-      "Request\032 .fencepost.v1.ResumeSinkRespons" +
-      "e\022a\n\020RetryUndelivered\022%.fencepost.v1.Ret" +
-      "ryUndeliveredRequest\032&.fencepost.v1.Retr" +
-      "yUndeliveredResponse\022^\n\017SkipUndelivered\022" +
-      "$.fencepost.v1.SkipUndeliveredRequest\032%." +
-      "fencepost.v1.SkipUndeliveredResponse\022O\n\n" +
-      "ReplaySink\022\037.fencepost.v1.ReplaySinkRequ" +
-      "est\032 .fencepost.v1.ReplaySinkResponseBT\n" +
-      "\020dev.fencepost.v1P\001Z>github.com/fencepos" +
-      "t/fencepost/gen/go/fencepost/v1;fencepos" +
-      "tv1b\006proto3"
+      "mestampR\nupdateTime\022\026\n\006ledger\030\r \001(\tR\006led" +
+      "ger\"\223\002\n\013Undelivered\022\023\n\005tx_id\030\001 \001(\tR\004txId" +
+      "\022\024\n\003seq\030\002 \001(\004B\0020\001R\003seq\022\035\n\010last_seq\030\003 \001(\004" +
+      "B\0020\001R\007lastSeq\022\032\n\010attempts\030\004 \001(\rR\010attempt" +
+      "s\022\026\n\006reason\030\005 \001(\tR\006reason\022\022\n\004dead\030\006 \001(\010R" +
+      "\004dead\0227\n\tpark_time\030\007 \001(\0132\032.google.protob" +
+      "uf.TimestampR\010parkTime\0229\n\nretry_time\030\010 \001" +
+      "(\0132\032.google.protobuf.TimestampR\tretryTim" +
+      "e\"&\n\020ListSinksRequest\022\022\n\004sink\030\001 \001(\tR\004sin" +
+      "k\"f\n\021ListSinksResponse\022(\n\005sinks\030\001 \003(\0132\022." +
+      "fencepost.v1.SinkR\005sinks\022\'\n\017missing_ledg" +
+      "ers\030\002 \003(\tR\016missingLedgers\"\205\001\n\026ListUndeli" +
+      "veredRequest\022\022\n\004sink\030\001 \001(\tR\004sink\022\033\n\tdead" +
+      "_only\030\002 \001(\010R\010deadOnly\022\033\n\tpage_size\030\003 \001(\005" +
+      "R\010pageSize\022\035\n\npage_token\030\004 \001(\tR\tpageToke" +
+      "n\"\247\001\n\027ListUndeliveredResponse\022;\n\013undeliv" +
+      "ered\030\001 \003(\0132\031.fencepost.v1.UndeliveredR\013u" +
+      "ndelivered\022&\n\017next_page_token\030\002 \001(\tR\rnex" +
+      "tPageToken\022\'\n\017missing_ledgers\030\003 \003(\tR\016mis" +
+      "singLedgers\"Z\n\020PauseSinkRequest\022\022\n\004sink\030" +
+      "\001 \001(\tR\004sink\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010o" +
+      "perator\030\003 \001(\tR\010operator\";\n\021PauseSinkResp" +
+      "onse\022&\n\004sink\030\001 \001(\0132\022.fencepost.v1.SinkR\004" +
+      "sink\"[\n\021ResumeSinkRequest\022\022\n\004sink\030\001 \001(\tR" +
+      "\004sink\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operato" +
+      "r\030\003 \001(\tR\010operator\"<\n\022ResumeSinkResponse\022" +
+      "&\n\004sink\030\001 \001(\0132\022.fencepost.v1.SinkR\004sink\"" +
+      "v\n\027RetryUndeliveredRequest\022\022\n\004sink\030\001 \001(\t" +
+      "R\004sink\022\023\n\005tx_id\030\002 \001(\tR\004txId\022\026\n\006reason\030\003 " +
+      "\001(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010operator\"" +
+      "8\n\030RetryUndeliveredResponse\022\034\n\007retried\030\001" +
+      " \001(\003B\0020\001R\007retried\"\213\001\n\026SkipUndeliveredReq" +
+      "uest\022\022\n\004sink\030\001 \001(\tR\004sink\022\023\n\005tx_id\030\002 \001(\tR" +
+      "\004txId\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq\022\026\n\006reason\030\004 " +
+      "\001(\tR\006reason\022\032\n\010operator\030\005 \001(\tR\010operator\"" +
+      "\031\n\027SkipUndeliveredResponse\"\322\001\n\021ReplaySin" +
+      "kRequest\022\022\n\004sink\030\001 \001(\tR\004sink\0220\n\004time\030\002 \001" +
+      "(\0132\032.google.protobuf.TimestampH\000R\004time\022#" +
+      "\n\014resume_token\030\003 \001(\tH\000R\013resumeToken\022\026\n\006r" +
+      "eason\030\004 \001(\tR\006reason\022\032\n\010operator\030\005 \001(\tR\010o" +
+      "perator\022\026\n\006ledger\030\006 \001(\tR\006ledgerB\006\n\004from\"" +
+      "<\n\022ReplaySinkResponse\022&\n\004sink\030\001 \001(\0132\022.fe" +
+      "ncepost.v1.SinkR\004sink\"\250\002\n\tSinkEvent\022\016\n\002i" +
+      "d\030\001 \001(\tR\002id\022\035\n\nrequest_id\030\002 \001(\tR\trequest" +
+      "Id\022;\n\006labels\030\003 \003(\0132#.fencepost.v1.SinkEv" +
+      "ent.LabelsEntryR\006labels\022-\n\005event\030\004 \001(\0132\025" +
+      ".fencepost.v1.TxEventH\000R\005event\022:\n\010restor" +
+      "ed\030\005 \001(\0132\034.fencepost.v1.LedgerRestoredH\000" +
+      "R\010restored\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003" +
+      "key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001B\t\n\007content" +
+      "\"@\n\016LedgerRestored\022.\n\004time\030\001 \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\004time*s\n\nSinkStatus" +
+      "\022\033\n\027SINK_STATUS_UNSPECIFIED\020\000\022\026\n\022SINK_ST" +
+      "ATUS_ACTIVE\020\001\022\026\n\022SINK_STATUS_PAUSED\020\002\022\030\n" +
+      "\024SINK_STATUS_DISABLED\020\0032\356\004\n\013SinkService\022" +
+      "L\n\tListSinks\022\036.fencepost.v1.ListSinksReq" +
+      "uest\032\037.fencepost.v1.ListSinksResponse\022^\n" +
+      "\017ListUndelivered\022$.fencepost.v1.ListUnde" +
+      "liveredRequest\032%.fencepost.v1.ListUndeli" +
+      "veredResponse\022L\n\tPauseSink\022\036.fencepost.v" +
+      "1.PauseSinkRequest\032\037.fencepost.v1.PauseS" +
+      "inkResponse\022O\n\nResumeSink\022\037.fencepost.v1" +
+      ".ResumeSinkRequest\032 .fencepost.v1.Resume" +
+      "SinkResponse\022a\n\020RetryUndelivered\022%.fence" +
+      "post.v1.RetryUndeliveredRequest\032&.fencep" +
+      "ost.v1.RetryUndeliveredResponse\022^\n\017SkipU" +
+      "ndelivered\022$.fencepost.v1.SkipUndelivere" +
+      "dRequest\032%.fencepost.v1.SkipUndeliveredR" +
+      "esponse\022O\n\nReplaySink\022\037.fencepost.v1.Rep" +
+      "laySinkRequest\032 .fencepost.v1.ReplaySink" +
+      "ResponseBT\n\020dev.fencepost.v1P\001Z>github.c" +
+      "om/fencepost/fencepost/gen/go/fencepost/" +
+      "v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -225,7 +228,7 @@ public final class SinkOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_Sink_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Sink_descriptor,
-        new java.lang.String[] { "Name", "Status", "Reason", "Operator", "OwnerNode", "FencingToken", "ResumeToken", "Delivered", "Parked", "Dead", "EventTime", "UpdateTime", });
+        new java.lang.String[] { "Name", "Status", "Reason", "Operator", "OwnerNode", "FencingToken", "ResumeToken", "Delivered", "Parked", "Dead", "EventTime", "UpdateTime", "Ledger", });
     internal_static_fencepost_v1_Undelivered_descriptor =
       getDescriptor().getMessageType(1);
     internal_static_fencepost_v1_Undelivered_fieldAccessorTable = new
@@ -243,7 +246,7 @@ public final class SinkOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_ListSinksResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListSinksResponse_descriptor,
-        new java.lang.String[] { "Sinks", });
+        new java.lang.String[] { "Sinks", "MissingLedgers", });
     internal_static_fencepost_v1_ListUndeliveredRequest_descriptor =
       getDescriptor().getMessageType(4);
     internal_static_fencepost_v1_ListUndeliveredRequest_fieldAccessorTable = new
@@ -255,7 +258,7 @@ public final class SinkOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_ListUndeliveredResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListUndeliveredResponse_descriptor,
-        new java.lang.String[] { "Undelivered", "NextPageToken", });
+        new java.lang.String[] { "Undelivered", "NextPageToken", "MissingLedgers", });
     internal_static_fencepost_v1_PauseSinkRequest_descriptor =
       getDescriptor().getMessageType(6);
     internal_static_fencepost_v1_PauseSinkRequest_fieldAccessorTable = new
@@ -309,7 +312,7 @@ public final class SinkOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_ReplaySinkRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ReplaySinkRequest_descriptor,
-        new java.lang.String[] { "Sink", "Time", "ResumeToken", "Reason", "Operator", "From", });
+        new java.lang.String[] { "Sink", "Time", "ResumeToken", "Reason", "Operator", "Ledger", "From", });
     internal_static_fencepost_v1_ReplaySinkResponse_descriptor =
       getDescriptor().getMessageType(15);
     internal_static_fencepost_v1_ReplaySinkResponse_fieldAccessorTable = new

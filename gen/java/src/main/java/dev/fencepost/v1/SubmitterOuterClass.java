@@ -228,134 +228,136 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "in_flight\030\027 \001(\005R\013maxInFlight\022\032\n\010unfunded" +
       "\030( \001(\010R\010unfunded\022B\n\017queue_head_time\030) \001(" +
       "\0132\032.google.protobuf.TimestampR\rqueueHead" +
-      "TimeB\r\n\013_next_nonceB\r\n\013_init_nonce\"\363\001\n\030R" +
+      "TimeB\r\n\013_next_nonceB\r\n\013_init_nonce\"\213\002\n\030R" +
       "egisterSubmitterRequest\022\022\n\004name\030\001 \001(\tR\004n" +
       "ame\022\035\n\010chain_id\030\002 \001(\004B\0020\001R\007chainId\022\030\n\007ad" +
       "dress\030\003 \001(\tR\007address\022\026\n\006signer\030\004 \001(\tR\006si" +
       "gner\022/\n\004mode\030\005 \001(\0162\033.fencepost.v1.Submit" +
       "terModeR\004mode\022\035\n\nstart_from\030\006 \001(\tR\tstart" +
       "From\022\"\n\rmax_in_flight\030\007 \001(\005R\013maxInFlight" +
-      "\"\321\002\n\026UpdateSubmitterRequest\022\034\n\tsubmitter" +
-      "\030\001 \001(\tR\tsubmitter\022:\n\non_failure\030\002 \001(\0162\033." +
-      "fencepost.v1.FailurePolicyR\tonFailure\022\027\n" +
-      "\007max_fee\030\003 \001(\tR\006maxFee\022;\n\013update_mask\030\004 " +
-      "\001(\0132\032.google.protobuf.FieldMaskR\nupdateM" +
-      "ask\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010operator\030" +
-      "\006 \001(\tR\010operator\022/\n\004mode\030\007 \001(\0162\033.fencepos" +
-      "t.v1.SubmitterModeR\004mode\022\"\n\rmax_in_fligh" +
-      "t\030\010 \001(\005R\013maxInFlight\"P\n\027UpdateSubmitterR" +
-      "esponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v" +
-      "1.SubmitterR\tsubmitter\"l\n\031RegisterSubmit" +
-      "terResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepo" +
-      "st.v1.SubmitterR\tsubmitter\022\030\n\007created\030\002 " +
-      "\001(\010R\007created\"3\n\023GetSubmitterRequest\022\034\n\ts" +
-      "ubmitter\030\001 \001(\tR\tsubmitter\"M\n\024GetSubmitte" +
-      "rResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost" +
-      ".v1.SubmitterR\tsubmitter\"\225\001\n\025ListSubmitt" +
-      "ersRequest\022\033\n\tpage_size\030\001 \001(\005R\010pageSize\022" +
-      "\035\n\npage_token\030\002 \001(\tR\tpageToken\022@\n\ncondit" +
-      "ions\030\003 \003(\0162 .fencepost.v1.SubmitterCondi" +
-      "tionR\nconditions\"y\n\026ListSubmittersRespon" +
-      "se\0227\n\nsubmitters\030\001 \003(\0132\027.fencepost.v1.Su" +
-      "bmitterR\nsubmitters\022&\n\017next_page_token\030\002" +
-      " \001(\tR\rnextPageToken\"i\n\025PauseSubmitterReq" +
-      "uest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\026\n\006re" +
-      "ason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010op" +
-      "erator\"O\n\026PauseSubmitterResponse\0225\n\tsubm" +
+      "\022\026\n\006ledger\030\010 \001(\tR\006ledger\"\321\002\n\026UpdateSubmi" +
+      "tterRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitte" +
+      "r\022:\n\non_failure\030\002 \001(\0162\033.fencepost.v1.Fai" +
+      "lurePolicyR\tonFailure\022\027\n\007max_fee\030\003 \001(\tR\006" +
+      "maxFee\022;\n\013update_mask\030\004 \001(\0132\032.google.pro" +
+      "tobuf.FieldMaskR\nupdateMask\022\026\n\006reason\030\005 " +
+      "\001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010operator\022" +
+      "/\n\004mode\030\007 \001(\0162\033.fencepost.v1.SubmitterMo" +
+      "deR\004mode\022\"\n\rmax_in_flight\030\010 \001(\005R\013maxInFl" +
+      "ight\"P\n\027UpdateSubmitterResponse\0225\n\tsubmi" +
+      "tter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsub" +
+      "mitter\"l\n\031RegisterSubmitterResponse\0225\n\ts" +
+      "ubmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR" +
+      "\tsubmitter\022\030\n\007created\030\002 \001(\010R\007created\"3\n\023" +
+      "GetSubmitterRequest\022\034\n\tsubmitter\030\001 \001(\tR\t" +
+      "submitter\"M\n\024GetSubmitterResponse\0225\n\tsub" +
+      "mitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\ts" +
+      "ubmitter\"\225\001\n\025ListSubmittersRequest\022\033\n\tpa" +
+      "ge_size\030\001 \001(\005R\010pageSize\022\035\n\npage_token\030\002 " +
+      "\001(\tR\tpageToken\022@\n\nconditions\030\003 \003(\0162 .fen" +
+      "cepost.v1.SubmitterConditionR\nconditions" +
+      "\"\242\001\n\026ListSubmittersResponse\0227\n\nsubmitter" +
+      "s\030\001 \003(\0132\027.fencepost.v1.SubmitterR\nsubmit" +
+      "ters\022&\n\017next_page_token\030\002 \001(\tR\rnextPageT" +
+      "oken\022\'\n\017missing_ledgers\030\003 \003(\tR\016missingLe" +
+      "dgers\"i\n\025PauseSubmitterRequest\022\034\n\tsubmit" +
+      "ter\030\001 \001(\tR\tsubmitter\022\026\n\006reason\030\002 \001(\tR\006re" +
+      "ason\022\032\n\010operator\030\003 \001(\tR\010operator\"O\n\026Paus" +
+      "eSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027." +
+      "fencepost.v1.SubmitterR\tsubmitter\"\211\001\n\026Re" +
+      "sumeSubmitterRequest\022\034\n\tsubmitter\030\001 \001(\tR" +
+      "\tsubmitter\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010op" +
+      "erator\030\003 \001(\tR\010operator\022\035\n\010pause_id\030\004 \001(\003" +
+      "B\0020\001R\007pauseId\"P\n\027ResumeSubmitterResponse" +
+      "\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submi" +
+      "tterR\tsubmitter\"k\n\027ProtectSubmitterReque" +
+      "st\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\026\n\006reas" +
+      "on\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010oper" +
+      "ator\"Q\n\030ProtectSubmitterResponse\0225\n\tsubm" +
       "itter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsu" +
-      "bmitter\"\211\001\n\026ResumeSubmitterRequest\022\034\n\tsu" +
-      "bmitter\030\001 \001(\tR\tsubmitter\022\026\n\006reason\030\002 \001(\t" +
-      "R\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\022\035\n\010" +
-      "pause_id\030\004 \001(\003B\0020\001R\007pauseId\"P\n\027ResumeSub" +
-      "mitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fenc" +
-      "epost.v1.SubmitterR\tsubmitter\"k\n\027Protect" +
-      "SubmitterRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsub" +
-      "mitter\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operat" +
-      "or\030\003 \001(\tR\010operator\"Q\n\030ProtectSubmitterRe" +
-      "sponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1" +
-      ".SubmitterR\tsubmitter\"\315\001\n\022ExitProtectReq" +
-      "uest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\'\n\rpr" +
-      "otection_id\030\002 \001(\003B\0020\001R\014protectionId\022<\n\010d" +
-      "ecision\030\003 \001(\0162 .fencepost.v1.ProtectionD" +
-      "ecisionR\010decision\022\026\n\006reason\030\004 \001(\tR\006reaso" +
-      "n\022\032\n\010operator\030\005 \001(\tR\010operator\"L\n\023ExitPro" +
-      "tectResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencep" +
-      "ost.v1.SubmitterR\tsubmitter\"\302\001\n\023ResolveS" +
-      "tuckRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\0227\n\010deci" +
-      "sion\030\002 \001(\0162\033.fencepost.v1.StuckDecisionR" +
-      "\010decision\022\026\n\006reason\030\003 \001(\tR\006reason\022\032\n\010ope" +
-      "rator\030\004 \001(\tR\010operator\022)\n\016expect_version\030" +
-      "\024 \001(\004B\0020\001R\rexpectVersion\"8\n\024ResolveStuck" +
-      "Response\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002" +
-      "tx\"\244\003\n\007Command\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\t" +
-      "commandId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006action\030" +
-      "\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006re" +
-      "ason\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010op" +
-      "erator\022;\n\013create_time\030\007 \001(\0132\032.google.pro" +
-      "tobuf.TimestampR\ncreateTime\0229\n\napply_tim" +
-      "e\030\010 \001(\0132\032.google.protobuf.TimestampR\tapp" +
-      "lyTime\022\026\n\006result\030\t \001(\tR\006result\022\'\n\rprotec" +
-      "tion_id\030\n \001(\003B\0020\001R\014protectionId\022\026\n\006calle" +
-      "r\030\013 \001(\tR\006caller\022\034\n\tsubmitter\030\014 \001(\tR\tsubm" +
-      "itter\022\022\n\004sink\030\r \001(\tR\004sink\"o\n\023ListCommand" +
-      "sRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\033" +
-      "\n\tpage_size\030\002 \001(\005R\010pageSize\022\035\n\npage_toke" +
-      "n\030\003 \001(\tR\tpageToken\"q\n\024ListCommandsRespon" +
-      "se\0221\n\010commands\030\001 \003(\0132\025.fencepost.v1.Comm" +
-      "andR\010commands\022&\n\017next_page_token\030\002 \001(\tR\r" +
-      "nextPageToken*\205\001\n\rSubmitterMode\022\036\n\032SUBMI" +
-      "TTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MOD" +
-      "E_STRICT\020\001\022\034\n\030SUBMITTER_MODE_PIPELINED\020\002" +
-      "\022\033\n\027SUBMITTER_MODE_EXTERNAL\020\003*m\n\017Submitt" +
-      "erStatus\022 \n\034SUBMITTER_STATUS_UNSPECIFIED" +
-      "\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SUBMI" +
-      "TTER_STATUS_PAUSED\020\002*\314\001\n\022SubmitterCondit" +
-      "ion\022#\n\037SUBMITTER_CONDITION_UNSPECIFIED\020\000" +
-      "\022!\n\035SUBMITTER_CONDITION_PROTECTED\020\001\022\036\n\032S" +
-      "UBMITTER_CONDITION_PAUSED\020\002\022 \n\034SUBMITTER" +
-      "_CONDITION_UNFUNDED\020\003\022,\n(SUBMITTER_CONDI" +
-      "TION_NONCE_NEEDS_OPERATOR\020\004*f\n\rFailurePo" +
-      "licy\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027" +
-      "FAILURE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POL" +
-      "ICY_PAUSE\020\002*\335\001\n\022ProtectionDecision\022#\n\037PR" +
-      "OTECTION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTE" +
-      "CTION_DECISION_RESUME\020\001\022%\n!PROTECTION_DE" +
-      "CISION_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DEC" +
-      "ISION_ALIGN_FORWARD_KEEP_QUEUE\020\003\022)\n%PROT" +
-      "ECTION_DECISION_RESUME_KEEP_QUEUE\020\004*\371\001\n\r" +
-      "StuckDecision\022\036\n\032STUCK_DECISION_UNSPECIF" +
-      "IED\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_" +
-      "DECISION_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RET" +
-      "RY\020\003\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#" +
-      "\n\037STUCK_DECISION_REQUEUE_UNPROVEN\020\005\022\027\n\023S" +
-      "TUCK_DECISION_BUMP\020\006\022\031\n\025STUCK_DECISION_C" +
-      "ANCEL\020\0072\256\007\n\020SubmitterService\022d\n\021Register" +
-      "Submitter\022&.fencepost.v1.RegisterSubmitt" +
-      "erRequest\032\'.fencepost.v1.RegisterSubmitt" +
-      "erResponse\022U\n\014GetSubmitter\022!.fencepost.v" +
-      "1.GetSubmitterRequest\032\".fencepost.v1.Get" +
-      "SubmitterResponse\022[\n\016ListSubmitters\022#.fe" +
-      "ncepost.v1.ListSubmittersRequest\032$.fence" +
-      "post.v1.ListSubmittersResponse\022^\n\017Update" +
-      "Submitter\022$.fencepost.v1.UpdateSubmitter" +
-      "Request\032%.fencepost.v1.UpdateSubmitterRe" +
-      "sponse\022[\n\016PauseSubmitter\022#.fencepost.v1." +
-      "PauseSubmitterRequest\032$.fencepost.v1.Pau" +
-      "seSubmitterResponse\022^\n\017ResumeSubmitter\022$" +
-      ".fencepost.v1.ResumeSubmitterRequest\032%.f" +
-      "encepost.v1.ResumeSubmitterResponse\022a\n\020P" +
-      "rotectSubmitter\022%.fencepost.v1.ProtectSu" +
-      "bmitterRequest\032&.fencepost.v1.ProtectSub" +
-      "mitterResponse\022R\n\013ExitProtect\022 .fencepos" +
-      "t.v1.ExitProtectRequest\032!.fencepost.v1.E" +
-      "xitProtectResponse\022U\n\014ResolveStuck\022!.fen" +
-      "cepost.v1.ResolveStuckRequest\032\".fencepos" +
-      "t.v1.ResolveStuckResponse\022U\n\014ListCommand" +
-      "s\022!.fencepost.v1.ListCommandsRequest\032\".f" +
-      "encepost.v1.ListCommandsResponseBT\n\020dev." +
-      "fencepost.v1P\001Z>github.com/fencepost/fen" +
-      "cepost/gen/go/fencepost/v1;fencepostv1b\006" +
-      "proto3"
+      "bmitter\"\315\001\n\022ExitProtectRequest\022\034\n\tsubmit" +
+      "ter\030\001 \001(\tR\tsubmitter\022\'\n\rprotection_id\030\002 " +
+      "\001(\003B\0020\001R\014protectionId\022<\n\010decision\030\003 \001(\0162" +
+      " .fencepost.v1.ProtectionDecisionR\010decis" +
+      "ion\022\026\n\006reason\030\004 \001(\tR\006reason\022\032\n\010operator\030" +
+      "\005 \001(\tR\010operator\"L\n\023ExitProtectResponse\0225" +
+      "\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submitt" +
+      "erR\tsubmitter\"\302\001\n\023ResolveStuckRequest\022\023\n" +
+      "\005tx_id\030\001 \001(\tR\004txId\0227\n\010decision\030\002 \001(\0162\033.f" +
+      "encepost.v1.StuckDecisionR\010decision\022\026\n\006r" +
+      "eason\030\003 \001(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010o" +
+      "perator\022)\n\016expect_version\030\024 \001(\004B\0020\001R\rexp" +
+      "ectVersion\"8\n\024ResolveStuckResponse\022 \n\002tx" +
+      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\244\003\n\007Command" +
+      "\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004k" +
+      "ind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 \001(\tR\006action\022" +
+      "\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006re" +
+      "ason\022\032\n\010operator\030\006 \001(\tR\010operator\022;\n\013crea" +
+      "te_time\030\007 \001(\0132\032.google.protobuf.Timestam" +
+      "pR\ncreateTime\0229\n\napply_time\030\010 \001(\0132\032.goog" +
+      "le.protobuf.TimestampR\tapplyTime\022\026\n\006resu" +
+      "lt\030\t \001(\tR\006result\022\'\n\rprotection_id\030\n \001(\003B" +
+      "\0020\001R\014protectionId\022\026\n\006caller\030\013 \001(\tR\006calle" +
+      "r\022\034\n\tsubmitter\030\014 \001(\tR\tsubmitter\022\022\n\004sink\030" +
+      "\r \001(\tR\004sink\"o\n\023ListCommandsRequest\022\034\n\tsu" +
+      "bmitter\030\001 \001(\tR\tsubmitter\022\033\n\tpage_size\030\002 " +
+      "\001(\005R\010pageSize\022\035\n\npage_token\030\003 \001(\tR\tpageT" +
+      "oken\"\232\001\n\024ListCommandsResponse\0221\n\010command" +
+      "s\030\001 \003(\0132\025.fencepost.v1.CommandR\010commands" +
+      "\022&\n\017next_page_token\030\002 \001(\tR\rnextPageToken" +
+      "\022\'\n\017missing_ledgers\030\003 \003(\tR\016missingLedger" +
+      "s*\205\001\n\rSubmitterMode\022\036\n\032SUBMITTER_MODE_UN" +
+      "SPECIFIED\020\000\022\031\n\025SUBMITTER_MODE_STRICT\020\001\022\034" +
+      "\n\030SUBMITTER_MODE_PIPELINED\020\002\022\033\n\027SUBMITTE" +
+      "R_MODE_EXTERNAL\020\003*m\n\017SubmitterStatus\022 \n\034" +
+      "SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMIT" +
+      "TER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_" +
+      "PAUSED\020\002*\314\001\n\022SubmitterCondition\022#\n\037SUBMI" +
+      "TTER_CONDITION_UNSPECIFIED\020\000\022!\n\035SUBMITTE" +
+      "R_CONDITION_PROTECTED\020\001\022\036\n\032SUBMITTER_CON" +
+      "DITION_PAUSED\020\002\022 \n\034SUBMITTER_CONDITION_U" +
+      "NFUNDED\020\003\022,\n(SUBMITTER_CONDITION_NONCE_N" +
+      "EEDS_OPERATOR\020\004*f\n\rFailurePolicy\022\036\n\032FAIL" +
+      "URE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLI" +
+      "CY_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*" +
+      "\335\001\n\022ProtectionDecision\022#\n\037PROTECTION_DEC" +
+      "ISION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISI" +
+      "ON_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN" +
+      "_FORWARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_" +
+      "FORWARD_KEEP_QUEUE\020\003\022)\n%PROTECTION_DECIS" +
+      "ION_RESUME_KEEP_QUEUE\020\004*\371\001\n\rStuckDecisio" +
+      "n\022\036\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STU" +
+      "CK_DECISION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQ" +
+      "UEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUC" +
+      "K_DECISION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECI" +
+      "SION_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISIO" +
+      "N_BUMP\020\006\022\031\n\025STUCK_DECISION_CANCEL\020\0072\256\007\n\020" +
+      "SubmitterService\022d\n\021RegisterSubmitter\022&." +
+      "fencepost.v1.RegisterSubmitterRequest\032\'." +
+      "fencepost.v1.RegisterSubmitterResponse\022U" +
+      "\n\014GetSubmitter\022!.fencepost.v1.GetSubmitt" +
+      "erRequest\032\".fencepost.v1.GetSubmitterRes" +
+      "ponse\022[\n\016ListSubmitters\022#.fencepost.v1.L" +
+      "istSubmittersRequest\032$.fencepost.v1.List" +
+      "SubmittersResponse\022^\n\017UpdateSubmitter\022$." +
+      "fencepost.v1.UpdateSubmitterRequest\032%.fe" +
+      "ncepost.v1.UpdateSubmitterResponse\022[\n\016Pa" +
+      "useSubmitter\022#.fencepost.v1.PauseSubmitt" +
+      "erRequest\032$.fencepost.v1.PauseSubmitterR" +
+      "esponse\022^\n\017ResumeSubmitter\022$.fencepost.v" +
+      "1.ResumeSubmitterRequest\032%.fencepost.v1." +
+      "ResumeSubmitterResponse\022a\n\020ProtectSubmit" +
+      "ter\022%.fencepost.v1.ProtectSubmitterReque" +
+      "st\032&.fencepost.v1.ProtectSubmitterRespon" +
+      "se\022R\n\013ExitProtect\022 .fencepost.v1.ExitPro" +
+      "tectRequest\032!.fencepost.v1.ExitProtectRe" +
+      "sponse\022U\n\014ResolveStuck\022!.fencepost.v1.Re" +
+      "solveStuckRequest\032\".fencepost.v1.Resolve" +
+      "StuckResponse\022U\n\014ListCommands\022!.fencepos" +
+      "t.v1.ListCommandsRequest\032\".fencepost.v1." +
+      "ListCommandsResponseBT\n\020dev.fencepost.v1" +
+      "P\001Z>github.com/fencepost/fencepost/gen/g" +
+      "o/fencepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -405,7 +407,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_RegisterSubmitterRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_RegisterSubmitterRequest_descriptor,
-        new java.lang.String[] { "Name", "ChainId", "Address", "Signer", "Mode", "StartFrom", "MaxInFlight", });
+        new java.lang.String[] { "Name", "ChainId", "Address", "Signer", "Mode", "StartFrom", "MaxInFlight", "Ledger", });
     internal_static_fencepost_v1_UpdateSubmitterRequest_descriptor =
       getDescriptor().getMessageType(7);
     internal_static_fencepost_v1_UpdateSubmitterRequest_fieldAccessorTable = new
@@ -447,7 +449,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_ListSubmittersResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListSubmittersResponse_descriptor,
-        new java.lang.String[] { "Submitters", "NextPageToken", });
+        new java.lang.String[] { "Submitters", "NextPageToken", "MissingLedgers", });
     internal_static_fencepost_v1_PauseSubmitterRequest_descriptor =
       getDescriptor().getMessageType(14);
     internal_static_fencepost_v1_PauseSubmitterRequest_fieldAccessorTable = new
@@ -525,7 +527,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_ListCommandsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListCommandsResponse_descriptor,
-        new java.lang.String[] { "Commands", "NextPageToken", });
+        new java.lang.String[] { "Commands", "NextPageToken", "MissingLedgers", });
     descriptor.resolveAllFeaturesImmutable();
     dev.fencepost.v1.TxOuterClass.getDescriptor();
     com.google.protobuf.FieldMaskProto.getDescriptor();

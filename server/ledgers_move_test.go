@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// moveAccount moves "at-eu2" to the ledger us1, with an owner in the old ledger meanwhile.
+func (s *several) moveAccount() {
+	s.t.Helper()
+	for _, h := range s.of {
+		s.must(h.store.RegisterChain(s.ctx, chainID, txn.Hash{1}))
+		_, err := h.store.Heartbeat(s.ctx, []txn.ChainID{chainID}, true)
+		s.must(err)
+	}
+	id, err := s.of[1].store.Lookup(s.ctx, "at-eu2")
+	s.must(err)
+	owner := s.of[1].own(id)
+	asOwner := func(i int) *store.Store {
+		return s.of[i].openWith(s.of[i].db.URL, "move", s.openDirectory(s.db.URL))
+	}
+	move, err := store.PrepareMove(s.ctx, asOwner(1), asOwner(2), "at-eu2", "us1")
+	s.must(err)
+	_, err = move.Run(s.ctx, 5*time.Millisecond, func(store.MoveProgress) {
+		for _, c := range owner.commands() {
+			owner.apply(c)
+		}
+	})
+	s.must(err)
+}
+
+// TestLedgers_AccountMoved_Followed: requests for an account that has moved reach it in its new
+// ledger, with its transactions and keys.
+func TestLedgers_AccountMoved_Followed(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, "eu1", "eu2", "us1")
+	n := s.node("n")
+	before := n.create("at-eu2", "before").GetTxId()
+	s.moveAccount()
+	batch, err := n.txs.BatchCreateTx(n.ctx, &pb.BatchCreateTxRequest{
+		Requests: []*pb.CreateTxRequest{
+			{Submitter: "at-eu1", RequestId: "1", Payload: payload()},
+			{Submitter: "at-eu2", RequestId: "1", Payload: payload()},
+		}})
+	n.must(err)
+	ids := []string{before}
+	for i, r := range batch.GetResults() {
+		if r.GetError() != nil {
+			t.Errorf("request %d of a batch: %v", i, r.GetError())
+		}
+		ids = append(ids, r.GetTx().GetTxId())
+	}
+	if again := n.create("at-eu2", "before").GetTxId(); again != before {
+		t.Errorf("the key names %s, want %s", again, before)
+	}
+	ids = append(ids, n.create("at-eu2", "after").GetTxId())
+	for _, id := range []string{before, ids[2], ids[3]} {
+		if got, err := n.txs.GetTx(n.ctx, byID(id)); err != nil ||
+			got.GetTx().GetSubmitter() != "at-eu2" {
+			t.Errorf("transaction %s: %v %v", id, got, err)
+		}
+		ctx, cancel := context.WithCancel(n.ctx)
+		stream, err := n.txs.WatchTx(ctx, watchID(id))
+		n.must(err)
+		if m, err := stream.Recv(); err != nil || m.GetEvent().GetSeq() != 1 {
+			t.Errorf("the watch of %s: %v %v", id, m, err)
+		}
+		cancel()
+	}
+	if got := s.of[2].count("managed_tx t JOIN submitter s USING (submitter_id) " +
+		"WHERE s.name = 'at-eu2'"); got != 3 {
+		t.Errorf("the new ledger has %d transactions, want 3", got)
+	}
+	list, err := n.txs.ListTxs(n.ctx, &pb.ListTxsRequest{})
+	n.must(err)
+	seen := map[string]int{}
+	for _, tx := range list.GetTxs() {
+		seen[tx.GetTxId()]++
+	}
+	for _, id := range ids {
+		if seen[id] != 1 || len(seen) != len(ids) {
+			t.Errorf("%s is listed %d times, among %d", id, seen[id], len(seen))
+		}
+	}
+}

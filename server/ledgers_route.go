@@ -1,0 +1,590 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// A call on one account, transaction or pool goes to its ledger, whose services handle it as those
+// of a server with one ledger do. A call on all goes to each, and the responses are merged
+// (ledgers_merge.go). routes has the route of every method.
+
+// call is a call in progress.
+type call struct {
+	*router
+	method grpc.MethodDesc
+	of     func(*ledger) any // the service
+}
+
+// route handles a call.
+type route func(ctx context.Context, c call, request proto.Message) (proto.Message, error)
+
+// maxMoves bounds the ledgers that a call follows an account through.
+const maxMoves = 3
+
+// on runs a call in one ledger, or in the one that its account has moved to. An account never
+// returns to a ledger that it has left.
+func (c call) on(ctx context.Context, l *ledger,
+	request proto.Message) (response proto.Message, err error) {
+	for range maxMoves {
+		response, err = c.in(ctx, l, request)
+		if l = c.movedTo(err); l == nil {
+			break
+		}
+	}
+	return response, err
+}
+
+// movedTo returns the ledger that the account of an error has moved to; nil if the error is another
+// one, or the node does not serve that ledger.
+func (r *router) movedTo(err error) *ledger {
+	moved, ok := errors.AsType[*store.MovedError](err)
+	if !ok {
+		return nil
+	}
+	i := slices.IndexFunc(r.ledgers, func(l *ledger) bool { return l.name == moved.Ledger })
+	if i < 0 {
+		return nil
+	}
+	r.index.move(moved.Submitter, r.ledgers[i])
+	return r.ledgers[i]
+}
+
+// in runs a call in one ledger.
+func (c call) in(ctx context.Context, l *ledger,
+	request proto.Message) (response proto.Message, err error) {
+	err = l.do(ctx, func(ctx context.Context) error {
+		out, err := c.method.Handler(c.of(l), ctx, func(any) error { return nil },
+			func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo,
+				handler grpc.UnaryHandler) (any, error) {
+				return handler(ctx, request)
+			})
+		if message, ok := out.(proto.Message); ok && err == nil {
+			response = message
+		}
+		return err
+	})
+	return response, err
+}
+
+// routes has the route of each method, by full name.
+var routes = map[string]route{
+	pb.TxService_CreateTx_FullMethodName:      toAccount,
+	pb.TxService_BatchCreateTx_FullMethodName: splitBatch,
+	pb.TxService_SimulateTx_FullMethodName:    toAccount,
+	pb.TxService_GetTx_FullMethodName:         toTxKey,
+	pb.TxService_ListTxs_FullMethodName:       mergeTxs,
+	pb.TxService_CancelTx_FullMethodName:      toTx,
+	pb.TxService_SpeedUpTx_FullMethodName:     toTx,
+	pb.TxService_ApproveTx_FullMethodName:     toTx,
+	pb.TxService_DenyTx_FullMethodName:        toTx,
+
+	pb.SubmitterService_RegisterSubmitter_FullMethodName: registerIn,
+	pb.SubmitterService_GetSubmitter_FullMethodName:      toSubmitter,
+	pb.SubmitterService_ListSubmitters_FullMethodName:    mergeSubmitters,
+	pb.SubmitterService_UpdateSubmitter_FullMethodName:   toSubmitter,
+	pb.SubmitterService_PauseSubmitter_FullMethodName:    toSubmitter,
+	pb.SubmitterService_ResumeSubmitter_FullMethodName:   toSubmitter,
+	pb.SubmitterService_ProtectSubmitter_FullMethodName:  toSubmitter,
+	pb.SubmitterService_ExitProtect_FullMethodName:       toSubmitter,
+	pb.SubmitterService_ResolveStuck_FullMethodName:      toTx,
+	pb.SubmitterService_ListCommands_FullMethodName:      mergeCommands,
+
+	pb.StatusService_GetStatus_FullMethodName:    sumStatus,
+	pb.StatusService_ListNodes_FullMethodName:    mergeNodes,
+	pb.StatusService_ListChains_FullMethodName:   ofNode,
+	pb.StatusService_ListBalances_FullMethodName: mergeBalances,
+	pb.StatusService_ListCosts_FullMethodName:    sumCosts,
+
+	pb.PoolService_CreatePool_FullMethodName:       createIn,
+	pb.PoolService_ListPools_FullMethodName:        mergePools,
+	pb.PoolService_GetPool_FullMethodName:          toPool,
+	pb.PoolService_AddPoolMember_FullMethodName:    toPoolMember,
+	pb.PoolService_DrainPoolMember_FullMethodName:  toPool,
+	pb.PoolService_RemovePoolMember_FullMethodName: toPool,
+
+	pb.SinkService_ListSinks_FullMethodName:        mergeSinks,
+	pb.SinkService_ListUndelivered_FullMethodName:  mergeUndelivered,
+	pb.SinkService_PauseSink_FullMethodName:        inAll,
+	pb.SinkService_ResumeSink_FullMethodName:       inAll,
+	pb.SinkService_RetryUndelivered_FullMethodName: retryUndelivered,
+	pb.SinkService_SkipUndelivered_FullMethodName:  toTx,
+	pb.SinkService_ReplaySink_FullMethodName:       replaySink,
+
+	pb.NonceService_AllocateNonce_FullMethodName:     toSubmitter,
+	pb.NonceService_RecordNonceHash_FullMethodName:   toReservation,
+	pb.NonceService_ReleaseNonce_FullMethodName:      toReservation,
+	pb.NonceService_QuarantineNonce_FullMethodName:   toReservation,
+	pb.NonceService_ExtendReservation_FullMethodName: toReservation,
+	pb.NonceService_SubmitSigned_FullMethodName:      toReservation,
+	pb.NonceService_GetNonce_FullMethodName:          toNonce,
+	pb.NonceService_ListNonces_FullMethodName:        toSubmitter,
+	pb.NonceService_ResolveNonce_FullMethodName:      toSubmitter,
+}
+
+// routed returns a service whose methods are routed. Its requests pass the interceptors as usual.
+func (r *router) routed(desc grpc.ServiceDesc, of func(*ledger) any) *grpc.ServiceDesc {
+	desc.Methods = slices.Clone(desc.Methods)
+	for i, method := range desc.Methods {
+		c := call{router: r, method: method, of: of}
+		to := routes["/"+desc.ServiceName+"/"+method.MethodName]
+		desc.Methods[i].Handler = func(service any, ctx context.Context,
+			decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+			handle := func(ctx context.Context, request any) (any, error) {
+				response, err := to(ctx, c, request.(proto.Message))
+				if err != nil { // a nil message in an interface is not nil
+					return nil, err
+				}
+				return response, nil
+			}
+			return method.Handler(service, ctx, decode,
+				func(ctx context.Context, request any, info *grpc.UnaryServerInfo,
+					_ grpc.UnaryHandler) (any, error) {
+					if intercept == nil {
+						return handle(ctx, request)
+					}
+					return intercept(ctx, request, info, handle)
+				})
+		}
+	}
+	return &desc
+}
+
+// register adds the routed services.
+func (r *router) register(to *grpc.Server) {
+	first := r.ledgers[0]
+	txs := r.routed(pb.TxService_ServiceDesc, func(l *ledger) any { return l.txs })
+	to.RegisterService(txs, routedTxs{first.txs, r})
+	to.RegisterService(r.routed(pb.SubmitterService_ServiceDesc,
+		func(l *ledger) any { return l.submitters }), first.submitters)
+	to.RegisterService(r.routed(pb.StatusService_ServiceDesc,
+		func(l *ledger) any { return l.status }), first.status)
+	to.RegisterService(r.routed(pb.SinkService_ServiceDesc,
+		func(l *ledger) any { return l.sinks }), first.sinks)
+	to.RegisterService(r.routed(pb.PoolService_ServiceDesc,
+		func(l *ledger) any { return l.pools }), first.pools)
+	to.RegisterService(r.routed(pb.NonceService_ServiceDesc,
+		func(l *ledger) any { return l.nonces }), first.nonces)
+}
+
+// Routes.
+
+func toSubmitter(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	return c.onSubmitter(ctx, request.(interface{ GetSubmitter() string }).GetSubmitter(), request)
+}
+
+// onSubmitter runs a call in the ledger of a submitter. If that does not have it any more, the
+// others are asked.
+func (c call) onSubmitter(ctx context.Context, text string,
+	request proto.Message) (proto.Message, error) {
+	l, err := c.ofSubmitter(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.on(ctx, l, request)
+	if errors.Is(err, store.ErrSubmitterNotFound) && c.index.submitter(text) == l {
+		c.index.forget(text)
+		if other, failed := c.ofSubmitter(ctx, text); failed == nil && other != l {
+			return c.on(ctx, other, request)
+		}
+	}
+	return response, err
+}
+
+func toAccount(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	account := request.(interface {
+		GetSubmitter() string
+		GetPool() string
+	})
+	if account.GetPool() != "" {
+		return toPool(ctx, c, request)
+	}
+	return c.onSubmitter(ctx, account.GetSubmitter(), request)
+}
+
+func toPool(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	l, err := c.ofPool(ctx, request.(interface{ GetPool() string }).GetPool())
+	if err != nil {
+		return nil, err
+	}
+	return c.on(ctx, l, request)
+}
+
+// toPoolMember also checks that the account is in the ledger of the pool.
+func toPoolMember(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	r := request.(*pb.AddPoolMemberRequest)
+	pool, err := c.ofPool(ctx, r.GetPool())
+	if err != nil {
+		return nil, err
+	}
+	if of := c.index.submitter(r.GetSubmitter()); of != nil && of != pool &&
+		mayName(ctx, r.GetSubmitter()) {
+		return nil, status.About(
+			fmt.Sprintf("submitter %q of pool %q", r.GetSubmitter(), r.GetPool()),
+			status.DecisionRefused("the account is in ledger %s and the pool in %s; add accounts "+
+				"of the pool's ledger only", of.name, pool.name))
+	}
+	return c.on(ctx, pool, request)
+}
+
+func toTx(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	return c.onTx(ctx, request.(interface{ GetTxId() string }).GetTxId(), request)
+}
+
+func toReservation(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	return c.onTx(ctx, request.(interface{ GetReservationId() string }).GetReservationId(), request)
+}
+
+// onTx runs a call in the ledger of a transaction or reservation.
+func (c call) onTx(ctx context.Context, text string,
+	request proto.Message) (proto.Message, error) {
+	l, err := c.ofTx(text)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.on(ctx, l, request)
+	if next := c.left(ctx, l, text, err); next != nil {
+		return c.on(ctx, next, request)
+	}
+	return response, err
+}
+
+// left returns the ledger of a transaction whose account has left the ledger of its number; nil if
+// it has not.
+func (r *router) left(ctx context.Context, l *ledger, text string, err error) *ledger {
+	if err == nil {
+		return nil
+	}
+	// A former ledger does not know the rights to the account either.
+	if code := codeOf(err); code != codes.NotFound && code != codes.PermissionDenied {
+		return nil
+	}
+	id, failed := txn.ParseTxID(text)
+	if failed != nil {
+		return nil
+	}
+	failed = l.do(ctx, func(ctx context.Context) error {
+		_, err := l.store.Submitter(ctx, id.Submitter())
+		return err
+	})
+	next := r.movedTo(failed)
+	if next != nil {
+		r.index.moveID(id.Submitter(), next)
+	}
+	return next
+}
+
+func toNonce(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	if request.(*pb.GetNonceRequest).GetReservationId() != "" {
+		return toReservation(ctx, c, request)
+	}
+	return toSubmitter(ctx, c, request)
+}
+
+func toTxKey(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	switch key := request.(*pb.GetTxRequest).GetKey().(type) {
+	case *pb.GetTxRequest_Request:
+		l, err := c.ofKey(ctx, key.Request)
+		if err != nil {
+			return nil, err
+		}
+		return c.on(ctx, l, request)
+	case *pb.GetTxRequest_Hash:
+		return c.first(ctx, request)
+	}
+	return toTx(ctx, c, request)
+}
+
+// first asks all ledgers, and returns the response of the one that has it.
+func (c call) first(ctx context.Context, request proto.Message) (proto.Message, error) {
+	parts := c.ask(ctx, func(*ledger) proto.Message { return request })
+	for _, p := range parts {
+		if p.err == nil {
+			return p.response, nil
+		}
+	}
+	for _, p := range parts {
+		if isMissing(p.err) {
+			return nil, p.err
+		}
+	}
+	return nil, parts[0].err
+}
+
+// ofNode asks any ledger, for a call on the node itself.
+func ofNode(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	out, err := c.method.Handler(c.of(c.ledgers[0]), ctx, func(any) error { return nil },
+		func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo,
+			handler grpc.UnaryHandler) (any, error) {
+			return handler(ctx, request)
+		})
+	if err != nil {
+		return nil, err
+	}
+	return out.(proto.Message), nil
+}
+
+// registerIn registers a submitter in the ledger that has it, or in the named one.
+func registerIn(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	r := request.(*pb.RegisterSubmitterRequest)
+	l, err := c.named("ledger", r.GetLedger())
+	if err != nil {
+		return nil, err
+	}
+	if r.GetLedger() == "" { // the directory refuses one that a ledger has that does not respond
+		has, _, err := c.locate(ctx, r.GetName())
+		if err != nil {
+			return nil, err
+		}
+		if has != nil {
+			l = has
+		}
+	}
+	return c.on(ctx, l, request)
+}
+
+// createIn creates a pool in the ledger that has it, or in the named one. All must respond: a pool
+// of one name in two ledgers would have its requests executed twice.
+func createIn(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	r := request.(*pb.CreatePoolRequest)
+	to, err := c.named("ledger", r.GetLedger())
+	if err != nil {
+		return nil, err
+	}
+	has, err := c.findPool(ctx, r.GetPool())
+	switch {
+	case err != nil:
+		return nil, err
+	case has == nil:
+		return c.on(ctx, to, request)
+	case r.GetLedger() != "" && has != to:
+		return nil, aboutPool(r.GetPool(), store.ErrPoolExists)
+	}
+	return c.on(ctx, has, request)
+}
+
+// Finding ledgers.
+
+// mayName reports whether the caller may know that a submitter exists.
+func mayName(ctx context.Context, text string) bool {
+	own := auth.RightsOf(ctx).Submitters()
+	return own == nil || slices.Contains(own, text)
+}
+
+// ofSubmitter returns the ledger of a submitter, by name or account id. Of one that the caller has
+// no right to, or that no ledger has, it returns any: its services return the error.
+func (r *router) ofSubmitter(ctx context.Context, text string) (*ledger, error) {
+	chain, address, isAccount, err := txn.ParseAccountID(text)
+	if err != nil || text == "" {
+		return r.any(), nil
+	}
+	if isAccount {
+		text = txn.AccountID(chain, address)
+	} else if !mayName(ctx, text) {
+		return r.any(), nil
+	}
+	l, missing, err := r.locate(ctx, text)
+	switch {
+	case err != nil || l != nil:
+		return l, err
+	case len(missing) > 0 && (!isAccount || auth.RightsOf(ctx).Submitters() == nil):
+		return nil, status.About(fmt.Sprintf("submitter %q", text), missingLedgers(missing))
+	}
+	return r.any(), nil
+}
+
+// locate returns the ledger that has a submitter, or had it last; nil if none has. missing are
+// ledgers that were asked and did not respond.
+func (r *router) locate(ctx context.Context, text string) (l *ledger, missing []string,
+	err error) {
+	if l := r.index.submitter(text); l != nil {
+		return l, nil, nil
+	}
+	var left atomic.Pointer[ledger] // which the account has left
+	found, missing, err := r.find(ctx, func(ctx context.Context, l *ledger) (bool, error) {
+		id, err := l.store.Lookup(ctx, text)
+		if errors.Is(err, store.ErrMoved) {
+			left.Store(l)
+			return false, nil
+		}
+		if errors.Is(err, store.ErrSubmitterNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		info, err := l.store.Submitter(ctx, id)
+		if err == nil {
+			r.index.add(l, info.Submitter)
+		}
+		return err == nil, err
+	})
+	if err == nil && len(found) > 0 {
+		return found[0], nil, nil
+	}
+	return left.Load(), missing, err // the former one names the ledger that the account moved to
+}
+
+// ofPool returns the ledger of a pool.
+func (r *router) ofPool(ctx context.Context, name string) (*ledger, error) {
+	if rights := auth.RightsOf(ctx).Pools(); rights != nil && !slices.Contains(rights, name) {
+		return r.any(), nil
+	}
+	l, err := r.findPool(ctx, name)
+	if l == nil && err == nil {
+		return r.any(), nil
+	}
+	return l, err
+}
+
+// findPool returns the ledger of a pool; nil if no ledger has it.
+func (r *router) findPool(ctx context.Context, name string) (*ledger, error) {
+	if l := r.index.pool(name); l != nil {
+		return l, nil
+	}
+	found, missing, err := r.find(ctx, func(ctx context.Context, l *ledger) (bool, error) {
+		_, err := l.store.LookupPool(ctx, name)
+		if errors.Is(err, store.ErrPoolNotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(missing) > 0: // it must be in one ledger only, also if that is found
+		return nil, aboutPool(name, missingLedgers(missing))
+	case len(found) > 1:
+		return nil, aboutPool(name, status.DecisionRefused(
+			"ledgers %s and %s have a pool of this name; use the nodes of one ledger only",
+			found[0].name, found[1].name))
+	case len(found) == 0:
+		return nil, nil
+	}
+	r.index.addPool(name, found[0])
+	return found[0], nil
+}
+
+// ofTx returns the ledger of a transaction, by the number of its submitter. Of an id that names no
+// ledger of the node it returns any.
+func (r *router) ofTx(text string) (*ledger, error) {
+	id, err := txn.ParseTxID(text)
+	if err != nil {
+		return r.any(), nil
+	}
+	if l := r.index.id(id.Submitter()); l != nil {
+		return l, nil
+	}
+	var unknown []string
+	for _, l := range r.ledgers {
+		switch l.number.Load() {
+		case id.Submitter().Ledger():
+			return l, nil
+		case -1: // it has not responded since the node started
+			unknown = append(unknown, l.name)
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, status.AboutTx(text, missingLedgers(unknown))
+	}
+	return r.any(), nil
+}
+
+// ofKey returns the ledger of the key of a request.
+func (r *router) ofKey(ctx context.Context, key *pb.RequestKey) (*ledger, error) {
+	if key.GetPool() != "" {
+		return r.ofPool(ctx, key.GetPool())
+	}
+	return r.ofSubmitter(ctx, key.GetSubmitter())
+}
+
+// find asks all ledgers at once whether they have something. missing are those that did not
+// respond.
+func (r *router) find(ctx context.Context, has func(context.Context, *ledger) (bool, error)) (
+	found []*ledger, missing []string, err error) {
+	is := make([]bool, len(r.ledgers))
+	errs := make([]error, len(r.ledgers))
+	var all sync.WaitGroup
+	for i, l := range r.ledgers {
+		all.Go(func() {
+			errs[i] = l.do(ctx, func(ctx context.Context) (err error) {
+				is[i], err = has(ctx, l)
+				return err
+			})
+		})
+	}
+	all.Wait()
+	for i, l := range r.ledgers {
+		switch {
+		case isMissing(errs[i]):
+			missing = append(missing, l.name)
+		case errs[i] != nil:
+			return nil, nil, errs[i]
+		case is[i]:
+			found = append(found, l)
+		}
+	}
+	return found, missing, nil
+}
+
+// part is the response of one ledger.
+type part struct {
+	ledger   *ledger
+	response proto.Message
+	err      error
+}
+
+// ask runs a call in all ledgers at once. A nil request leaves a ledger out.
+func (c call) ask(ctx context.Context, request func(*ledger) proto.Message) []part {
+	parts := make([]part, 0, len(c.ledgers))
+	var requests []proto.Message
+	for _, l := range c.ledgers {
+		if message := request(l); message != nil {
+			parts, requests = append(parts, part{ledger: l}), append(requests, message)
+		}
+	}
+	var all sync.WaitGroup
+	for i := range parts {
+		all.Go(func() {
+			parts[i].response, parts[i].err = c.on(ctx, parts[i].ledger, requests[i])
+		})
+	}
+	all.Wait()
+	return parts
+}
+
+// answered returns the parts of ledgers that responded, and the names of the others. If none did,
+// or one refused the call, it returns that error.
+func answered(parts []part) (those []part, missing []string, err error) {
+	for _, p := range parts {
+		switch {
+		case p.err == nil:
+			those = append(those, p)
+		case isMissing(p.err):
+			missing = append(missing, p.ledger.name)
+		default:
+			return nil, nil, p.err
+		}
+	}
+	if len(those) == 0 && len(parts) > 0 {
+		return nil, nil, parts[0].err
+	}
+	return those, missing, nil
+}
+
+// codeOf returns the code of an error.
+func codeOf(err error) codes.Code { return status.From(err, "").Code() }
