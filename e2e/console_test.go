@@ -94,7 +94,7 @@ func (s *consoleStage) startNode(control string) {
 	s.node.edit(t, "\nops:", fmt.Sprintf(`
 callers:
   - {name: oscar, tokens_file: %q, submitters: ["*"], role: operator}
-  - {name: rita, tokens_file: %q, submitters: [s00, s01]}
+  - {name: rita, tokens_file: %q, submitters: [s00, s01], policy: {approve_above: "1000"}}
 sinks:
   - name: hook
     kind: webhook

@@ -53,6 +53,18 @@ func TestApproveTx_Rights(t *testing.T) {
 	if tx.GetState() != pb.TxState_TX_STATE_QUEUED || tx.GetSubState() != awaits {
 		t.Fatalf("above the limit: %v", tx)
 	}
+	for name, want := range map[string]int{"shop": 1, "clerk": 1, "other": 0, "boss": 1} {
+		list, err := n.txs.ListTxs(as(name), &pb.ListTxsRequest{AwaitingApproval: true})
+		h.must(err)
+		if got := list.GetTxs(); len(got) != want || want > 0 && got[0].GetTxId() != tx.GetTxId() {
+			t.Errorf("awaiting, for %s: %v", name, got)
+		}
+		status, err := n.status.GetStatus(as(name), &pb.GetStatusRequest{})
+		h.must(err)
+		if got := status.GetCaller().GetApprove(); got != (name != "clerk") {
+			t.Errorf("%s may approve: %v", name, got)
+		}
+	}
 	approve := &pb.ApproveTxRequest{TxId: tx.GetTxId(), Reason: "invoice"}
 	deny := &pb.DenyTxRequest{TxId: tx.GetTxId()}
 	for _, name := range []string{"shop", "clerk", "other"} {

@@ -42,6 +42,7 @@ func (s *statusService) GetStatus(ctx context.Context,
 	return &pb.GetStatusResponse{
 		Caller: &pb.CallerRights{
 			Name: rights.Caller(), Operator: rights.Operator(), AllSubmitters: names == nil,
+			Approve: rights.Approve(),
 		},
 		NodeId: s.node, Version: s.version, Time: wireTime(t.At),
 		Totals: &pb.LedgerTotals{

@@ -64,6 +64,7 @@ func (s *txService) filter(ctx context.Context,
 	if r.GetView() == pb.TxView_TX_VIEW_OPERATOR {
 		filter.Limit = min(filter.Limit, operatorPage)
 	}
+	filter.Awaiting = r.GetAwaitingApproval()
 	for _, state := range r.GetStates() {
 		filter.States = append(filter.States, stateOfWire(state))
 	}
@@ -118,6 +119,8 @@ func txsDigest(submitter txn.SubmitterID, r *pb.ListTxsRequest) []byte {
 		CreatedFrom:   r.GetCreatedFrom(),
 		CreatedBefore: r.GetCreatedBefore(),
 		Pool:          r.GetPool(),
+
+		AwaitingApproval: r.GetAwaitingApproval(),
 	}
 	if submitter != 0 {
 		q.Submitter = fmt.Sprint(submitter)

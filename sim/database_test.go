@@ -110,6 +110,12 @@ BEGIN
         AND NEW.fencing_token = OLD.fencing_token AND NEW.nonce IS NULL THEN
         RETURN NULL;
     END IF;
+    -- So do the decision about an approval, and its expiry.
+    IF OLD.state = 'QUEUED' AND OLD.approval = 'WAITING'
+        AND (NEW.approval = 'APPROVED' OR NEW.state = 'FAILED_FINAL')
+        AND NEW.fencing_token = OLD.fencing_token AND NEW.nonce IS NULL THEN
+        RETURN NULL;
+    END IF;
     INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed, guarded)
     SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node,
            l.expires_at <= clock_timestamp(), n.protect_reason IS NOT NULL

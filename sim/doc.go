@@ -38,6 +38,10 @@
 // restored on another server and adopted there, while events wait (move_test.go). Each has servers
 // of its own.
 //
+// Plans with Policies have calls that spend, some above the limits of their caller. The oracles
+// require that nothing leaves a node that the policy refuses (P1), or that no other caller approved
+// although it must (P2).
+//
 // # Failures
 //
 // A failing seed prints its plan, the last steps, and the command that repeats the run.

@@ -82,6 +82,7 @@ func (w *World) prepare() error {
 		}
 	}
 	w.beginHolds()
+	w.beginPolicies()
 	for _, p := range w.plan.NewLimits {
 		w.at(w.now()+p.At, "limit", func() { w.limit(w.submitters[p.Submitter], p.Limit) })
 	}
@@ -140,8 +141,7 @@ func (w *World) submit(c *call, first int) {
 	who := fmt.Sprintf("%d.%d", c.plan.No, c.asking)
 	go func() {
 		w.retry(who, first, func(ctx context.Context, n *node) bool {
-			info, _, err := n.store.CreateTx(ctx,
-				store.Intent{Submitter: c.submitter, RequestID: c.request(), Payload: c.payload()})
+			info, _, err := n.store.CreateTx(ctx, c.intent())
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			c.why = err

@@ -14,12 +14,13 @@ import (
 )
 
 var (
-	mutantsFlag = flag.Bool("mutants", false, "hunt every mutant, not only a few")
-	mutantFlag  = flag.String("mutant", "", "hunt only this mutant")
-	enoughFlag  = flag.Int("enough", 300, "maximum number of seeds per mutant")
-	sinksFlag   = flag.Bool("sinks", false, "with -hunt: nodes deliver events to a receiver")
-	holdsFlag   = flag.Bool("external", false, "with -hunt: clients reserve nonces")
-	movesFlag   = flag.Bool("moves", false,
+	mutantsFlag  = flag.Bool("mutants", false, "hunt every mutant, not only a few")
+	mutantFlag   = flag.String("mutant", "", "hunt only this mutant")
+	enoughFlag   = flag.Int("enough", 300, "maximum number of seeds per mutant")
+	sinksFlag    = flag.Bool("sinks", false, "with -hunt: nodes deliver events to a receiver")
+	holdsFlag    = flag.Bool("external", false, "with -hunt: clients reserve nonces")
+	policiesFlag = flag.Bool("policies", false, "with -hunt: calls need approvals")
+	movesFlag    = flag.Bool("moves", false,
 		"with -hunt: as -sinks, and PostgreSQL restarts and the ledger moves")
 	huntFlag = flag.Int("hunt", 0,
 		"run up to this many seeds in sequence until one breaks a law")
@@ -35,6 +36,7 @@ type mutant struct {
 	sinks  bool   // only plans with sinks can find it
 	holds  bool   // only plans with reserved nonces can find it
 	moves  bool   // only plans whose ledger moves can find it
+	pays   bool   // only plans with policies can find it
 	edits  map[string][]edit
 }
 
@@ -60,7 +62,7 @@ func readMutant(path string) (mutant, error) {
 			m.test = value
 		case "plan":
 			m.sinks, m.moves = value == "sinks", value == "moves"
-			m.holds = value == "external"
+			m.holds, m.pays = value == "external", value == "policies"
 		}
 	}
 	for part := range strings.SplitSeq("\n"+rest, "\nfile: ") {
@@ -181,7 +183,8 @@ func TestMutants(t *testing.T) {
 			}
 			out, err := run(t, m.build(t, "."), "-test.run", "^TestHunt$", "-test.timeout", "20m",
 				"-hunt", fmt.Sprint(*enoughFlag), fmt.Sprintf("-sinks=%v", m.sinks),
-				fmt.Sprintf("-moves=%v", m.moves), fmt.Sprintf("-external=%v", m.holds))
+				fmt.Sprintf("-moves=%v", m.moves), fmt.Sprintf("-external=%v", m.holds),
+				fmt.Sprintf("-policies=%v", m.pays))
 			caught := regexp.MustCompile(`CAUGHT .*`).FindString(out)
 			if caught == "" {
 				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err,
@@ -266,8 +269,11 @@ func TestHunt(t *testing.T) {
 	for i := range *huntFlag {
 		seed := *firstFlag + uint64(i)
 		p := Draw(seed)
-		if *holdsFlag {
+		switch {
+		case *holdsFlag:
 			p = DrawExternal(seed)
+		case *policiesFlag:
+			p = DrawPolicies(seed)
 		}
 		p.Sinks = *sinksFlag
 		if *movesFlag {

@@ -92,6 +92,7 @@ func (w *World) start(index, boot int) error {
 		LeaseDuration: leaseDuration, RenewInterval: renewInterval, SweepInterval: 2 * time.Second,
 		PollInterval: 2 * time.Second, IdleAfter: 20 * time.Second, Mode: w.plan.Mode,
 		AuditInterval: 15 * time.Second, ProgressTimeout: 40 * time.Second, NoListen: true,
+		Refuse: w.refuse,
 	})
 	if err != nil {
 		return err

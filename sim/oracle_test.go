@@ -27,6 +27,7 @@ func (w *World) senderOf(h txn.Hash) txn.SubmitterID {
 // beforeSend checks a broadcast as it leaves a node: the bytes must be recorded (L3), and the node
 // must not have an unsettled commit of that submitter (L11).
 func (w *World) beforeSend(n *node, signed txn.Signed) {
+	w.judgePayment(n, signed)
 	recorded, err := w.db.number(
 		"SELECT count(*) FROM tx_attempt WHERE tx_hash = $1 AND raw_tx = $2", signed.Hash[:],
 		signed.Raw)
@@ -122,6 +123,7 @@ func (w *World) judge() {
 	w.judgeEvents(l)
 	w.judgeChain(l)
 	w.judgeHolds(l)
+	w.judgePolicies(l)
 	w.judgeWatchers(l)
 	if w.plan.Sinks {
 		if n := w.undelivered(); n > 0 {
@@ -271,7 +273,7 @@ func (w *World) judgeOrder(l *ledger) {
 			ra, rb := w.rowOf(l, a), w.rowOf(l, b)
 			if a.submitter != b.submitter || ra == nil || rb == nil || ra.nonce == nil ||
 				rb.nonce == nil ||
-				ra.requeued+rb.requeued > 0 {
+				ra.requeued+rb.requeued > 0 || a.needsApproval() || b.needsApproval() {
 				continue
 			}
 			if a.answered < b.begun && *ra.nonce > *rb.nonce {

@@ -33,6 +33,7 @@ type Plan struct {
 	Move       time.Duration // when the ledger begins to move to another server; 0: never
 	Holds      []HoldPlan    // of nonces by clients that sign themselves, for one more submitter
 	FillHoles  bool          // its owner fills holes
+	Policies   bool          // every call has a Pay
 }
 
 // Skew is the error of a node's clock.
@@ -49,6 +50,7 @@ type CallPlan struct {
 	Node        int
 	Twin        int // node of a concurrent request with the same id; -1: none
 	CancelAfter time.Duration
+	Pay         *PayPlan // nil: nothing
 }
 
 // LimitPlan changes the nonces in flight of a submitter.
@@ -414,6 +416,7 @@ func (p Plan) String() string {
 		if c.CancelAfter > 0 {
 			fmt.Fprintf(&s, ", cancelled %.1fs later", c.CancelAfter.Seconds())
 		}
+		s.WriteString(c.Pay.String())
 		s.WriteByte('\n')
 	}
 	for _, h := range p.Holds {

@@ -66,6 +66,7 @@ type World struct {
 	// the reservation that a client first signed for, by nonce
 	signers    map[txn.Nonce]*hold
 	byClient   map[txn.Hash]bool // signed by a client; under mu
+	approved   map[int]bool      // calls that another caller has approved; under mu
 	watchers   []*watcher
 	received   deliveries
 	noReceiver [2]time.Duration // when the receiver is unavailable
@@ -128,7 +129,7 @@ func newWorld(p Plan, db *database) *World {
 		senders:  map[txn.Hash]txn.SubmitterID{},
 		receipts: map[txn.Hash]*txn.Receipt{},
 		signers:  map[txn.Nonce]*hold{},
-		byClient: map[txn.Hash]bool{},
+		byClient: map[txn.Hash]bool{}, approved: map[int]bool{},
 		received: deliveries{first: map[string]bool{}, last: map[txn.TxID]int64{}},
 	}
 	w.chain = chaintest.New(chaintest.Options{

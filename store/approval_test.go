@@ -84,6 +84,58 @@ func TestApproval_Approved_InQueue(t *testing.T) {
 	k.lawful(s, id)
 }
 
+// TestTxs_Awaiting_Listed: newest first, page by page, by account, label and state, and none that
+// was decided.
+func TestTxs_Awaiting_Listed(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	alice, bob := k.submitter(s, "alice"), k.submitter(s, "bob")
+	k.queue(s, alice, "small")
+	decided := k.awaiting(s, alice, "decided")
+	k.must(s.DecideApproval(k.ctx, &decided, Decision{Approved: true, Caller: "desk"}))
+	for _, request := range []string{"a1", "a2", "a3"} {
+		k.awaiting(s, alice, request)
+	}
+	_, _, err := s.CreateTx(k.ctx, Intent{Submitter: bob, RequestID: "b1", Caller: "shop",
+		Payload: payload("b1"), ApprovalTime: time.Hour, Labels: map[string]string{"of": "bob"}})
+	k.must(err)
+	for name, c := range map[string]struct {
+		filter TxFilter
+		want   []string
+	}{
+		"all":            {TxFilter{}, []string{"b1", "a3", "a2", "a1"}},
+		"of one account": {TxFilter{Submitter: alice}, []string{"a3", "a2", "a1"}},
+		"of some names":  {TxFilter{Names: []string{"bob"}}, []string{"b1"}},
+		"of no name":     {TxFilter{Names: []string{}}, nil},
+		"by label":       {TxFilter{Labels: map[string]string{"of": "bob"}}, []string{"b1"}},
+		"queued": {TxFilter{States: []txn.State{txn.Queued}, Submitter: bob},
+			[]string{"b1"}},
+		"final":   {TxFilter{States: []txn.State{txn.Confirmed}}, nil},
+		"earlier": {TxFilter{CreatedBefore: decided.CreatedAt}, nil},
+	} {
+		filter := c.filter
+		filter.Awaiting, filter.Limit = true, 2
+		var got []string
+		for {
+			page, err := s.Txs(k.ctx, filter)
+			k.must(err)
+			for _, info := range page {
+				if got = append(got, info.RequestID); info.Sub != txn.AwaitingApproval {
+					t.Errorf("%s: %+v", name, info.Status)
+				}
+			}
+			if filter.Ends(page) {
+				break
+			}
+			filter.Before = page[len(page)-1].ID
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestApproval_Waiting_GetsNoNonce: neither the fenced commit nor a statement by hand, such as of
 // an older program, gives it a nonce, and no statement lifts the need of an approval.
 func TestApproval_Waiting_GetsNoNonce(t *testing.T) {

@@ -59,6 +59,9 @@ func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow,
 	if len(filter.IDs) > 0 {
 		return s.listNamed(ctx, filter.IDs, p)
 	}
+	if filter.Awaiting {
+		return s.listAwaiting(ctx, filter, p)
+	}
 	if filter.open() {
 		return s.listOpen(ctx, filter, p)
 	}
@@ -114,23 +117,51 @@ func (f TxFilter) open() bool {
 // The times in ids, which may be off, do not matter there.
 func (s *Store) listOpen(ctx context.Context, filter TxFilter,
 	p db.ListTxsParams) ([]db.ListTxsRow, error) {
-	before := int64(math.MaxInt64)
-	if filter.Before != (txn.TxID{}) {
-		seq, err := s.read().QueueSeq(ctx, db.QueueSeqParams{
-			SubmitterID: int32(filter.Before.Submitter()), TxID: uuid.UUID(filter.Before),
-		})
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		before = seq
+	before, err := s.queueSeq(ctx, filter.Before)
+	if err != nil || before == 0 {
+		return nil, err
 	}
 	rows, err := s.read().ListOpenTxs(ctx, db.ListOpenTxsParams{
 		SubmitterID: p.SubmitterID, AnyName: p.AnyName, Names: p.Names, Before: before,
 		CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States,
 		MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
+	})
+	plain := make([]db.ListTxsRow, len(rows))
+	for i, r := range rows {
+		plain[i] = db.ListTxsRow(r)
+	}
+	return plain, err
+}
+
+// queueSeq returns the position of a transaction in the order of acceptance; 0: it is unknown. The
+// zero id is after all others.
+func (s *Store) queueSeq(ctx context.Context, id txn.TxID) (int64, error) {
+	if id == (txn.TxID{}) {
+		return math.MaxInt64, nil
+	}
+	seq, err := s.read().QueueSeq(ctx, db.QueueSeqParams{
+		SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id),
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return seq, err
+}
+
+// listAwaiting lists transactions that await an approval, in the order of acceptance.
+func (s *Store) listAwaiting(ctx context.Context, filter TxFilter,
+	p db.ListTxsParams) ([]db.ListTxsRow, error) {
+	if len(p.States) > 0 && !slices.Contains(filter.States, txn.Queued) {
+		return nil, nil
+	}
+	before, err := s.queueSeq(ctx, filter.Before)
+	if err != nil || before == 0 {
+		return nil, err
+	}
+	rows, err := s.read().ListAwaitingTxs(ctx, db.ListAwaitingTxsParams{
+		SubmitterID: p.SubmitterID, AnyName: p.AnyName, Names: p.Names, Before: before,
+		LabelSet: labelSet(filter.Labels), CreatedFrom: p.CreatedFrom,
+		CreatedBefore: p.CreatedBefore, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
 	})
 	plain := make([]db.ListTxsRow, len(rows))
 	for i, r := range rows {

@@ -264,6 +264,7 @@ type TxFilter struct {
 	States    []txn.State       // empty: all
 	Labels    map[string]string // each of them; empty: all
 	IDs       []txn.TxID        // only these, together with States and no other filter; empty: all
+	Awaiting  bool              // only those that await an approval
 	Before    txn.TxID          // zero: from the newest
 	Limit     int
 	// a page ends early with the second row before which there are so many bytes of call data; 0:

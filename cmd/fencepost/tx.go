@@ -303,7 +303,7 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 	var submitter, pool string
 	var states, labels []string
 	var limit int
-	var wide bool
+	var wide, awaiting bool
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List transactions, newest first",
@@ -311,14 +311,16 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK\n" +
 			"  fencepost tx list --label order=4711\n" +
 			"  fencepost tx list --pool payouts --state STUCK\n" +
-			"  fencepost tx list --submitter alice --state QUEUED --wide",
+			"  fencepost tx list --submitter alice --state QUEUED --wide\n" +
+			"  fencepost tx list --awaiting-approval --wide",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		in, err := parseStates(states)
 		if err != nil {
 			return err
 		}
-		ask := &pb.ListTxsRequest{Submitter: submitter, Pool: pool, States: in, Labels: labels}
+		ask := &pb.ListTxsRequest{Submitter: submitter, Pool: pool, States: in, Labels: labels,
+			AwaitingApproval: awaiting}
 		if limit < 1 {
 			return misused(cmd, "--limit must be at least 1")
 		}
@@ -337,6 +339,8 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 		"only transactions with this key=value label; repeatable")
 	c.Flags().StringSliceVar(&states, "state", nil,
 		"only this state: "+strings.Join(stateNames(), ", ")+"; repeatable")
+	c.Flags().BoolVar(&awaiting, "awaiting-approval", false,
+		"only transactions that await the approval of another caller")
 	c.Flags().IntVar(&limit, "limit", 100, "maximum number of transactions")
 	c.Flags().BoolVar(&wide, "wide", false, "also show recipient, value in wei and data")
 	return c

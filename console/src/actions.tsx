@@ -15,7 +15,7 @@ export interface Choice {
   readonly action: Action;
   readonly run: (confirmed: Confirmed) => Promise<unknown>;
   /** Who may do it; operators unless given. */
-  readonly anyCaller?: boolean;
+  readonly right?: "any" | "approve";
 }
 
 /** The buttons of a thing, each with a dialog. */
@@ -33,7 +33,14 @@ export function Actions({
   const [chosen, setChosen] = useState<Choice | undefined>();
   const [done, setDone] = useState("");
   const rights = status.caller;
-  const may = (choice: Choice) => choice.anyCaller || rights?.operator === true;
+  const may = (choice: Choice) =>
+    choice.right === "any" ||
+    rights?.operator === true ||
+    (choice.right === "approve" && rights?.approve === true);
+  const missing = choices.filter((choice) => !may(choice));
+  const right = missing.every((choice) => choice.right === "approve")
+    ? "The right approve, or the role operator,"
+    : "The role operator";
   const why = useId();
   return (
     <div className="actions">
@@ -52,9 +59,9 @@ export function Actions({
           {choice.action.label}
         </button>
       ))}
-      {!choices.every(may) && (
+      {missing.length > 0 && (
         <p id={why} className="hint">
-          The role operator is required. Caller “{rights?.name}” does not have it; ask an operator.
+          {right} is required. Caller “{rights?.name}” does not have it; ask an operator.
         </p>
       )}
       <p role="status" className="hint">

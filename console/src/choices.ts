@@ -85,17 +85,31 @@ export function txChoices(client: Client, tx: Tx): Choice[] {
   }
   if (tx.state !== TxState.STUCK) {
     const choices: Choice[] = [];
+    if (tx.subState === TxSubState.AWAITING_APPROVAL) {
+      choices.push(
+        {
+          action: actions.approve,
+          right: "approve",
+          run: ({ reason, operator }) => client.txs.approveTx({ txId, reason, operator }),
+        },
+        {
+          action: actions.deny,
+          right: "approve",
+          run: ({ reason, operator }) => client.txs.denyTx({ txId, reason, operator }),
+        },
+      );
+    }
     if (tx.state !== TxState.QUEUED && tx.subState !== TxSubState.INCLUDED) {
       choices.push({
         action: actions.speedUp,
-        anyCaller: true,
+        right: "any",
         run: ({ reason, operator }) => client.txs.speedUpTx({ txId, reason, operator }),
       });
     }
     if (!tx.cancelRequested) {
       choices.push({
         action: actions.cancel,
-        anyCaller: true,
+        right: "any",
         run: ({ reason, operator }) => client.txs.cancelTx({ txId, reason, operator }),
       });
     }

@@ -218,6 +218,17 @@ export interface Action {
 }
 
 export const actions = {
+  approve: {
+    label: "Approve",
+    does:
+      "Lets the transaction join the queue of its account, from which it is sent. Check the " +
+      "recipient, the amount and the call data first. Its own caller cannot approve it.",
+  },
+  deny: {
+    label: "Deny",
+    does: "Fails the transaction. It takes no nonce and is never sent. This cannot be undone.",
+    danger: true,
+  },
   resume: {
     label: "Resume account",
     does:

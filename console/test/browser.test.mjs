@@ -281,6 +281,25 @@ test("the keyboard reaches everything", async (t) => {
 
 const focused = (page) => page.evaluate(() => document.activeElement.textContent);
 
+test("transactions above a limit: approve, deny", async (t) => {
+  const page = await open(t, "#/", operator);
+  const ask = (requestId) =>
+    api("POST", "tx", { submitter: "s01", requestId, payload: { to: recipient, value: "2000" } },
+      reader);
+  const approved = (await ask("large-approved")).tx.txId;
+  const denied = (await ask("large-denied")).tx.txId;
+  await itemOf(page, "large-approved").waitFor();
+  await itemOf(page, "large-denied").waitFor();
+  await shoot(page, "decisions-approvals");
+  await clean(page, "decisions-approvals");
+  await decide(page, itemOf(page, "large-approved"), "Approve");
+  await decide(page, itemOf(page, "large-denied"), "Deny");
+  await itemOf(page, "large-denied").waitFor({ state: "detached" });
+  assert.equal((await getTx(denied)).reason, "APPROVAL_DENIED");
+  await minedTo(approved, "CONFIRMED");
+  assert.equal((await logOf("s01"))[0].caller, "oscar");
+});
+
 test("stuck transactions: retry, replace, cancel", async (t) => {
   const page = await open(t, "#/", operator);
   const ids = {};

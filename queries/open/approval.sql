@@ -104,6 +104,40 @@ WITH due AS MATERIALIZED (
 )
 SELECT count(*) FROM failed f;
 
+-- ListAwaitingTxs is ListOpenTxs for transactions that await an approval.
+-- name: ListAwaitingTxs :many
+WITH page AS MATERIALIZED (
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.queue_seq, q.at, q.bytes
+      FROM submitter s
+     CROSS JOIN LATERAL (
+           SELECT q.submitter_id, q.tx_id, q.queue_seq, CAST(q.ctid AS TID) AS at,
+                  octet_length(q.data) AS bytes
+             FROM tx_approval a
+             JOIN managed_tx q ON q.submitter_id = a.submitter_id AND q.tx_id = a.tx_id
+            WHERE a.submitter_id = s.submitter_id AND q.state = 'QUEUED'
+              AND q.approval = 'WAITING' AND q.queue_seq < @before::BIGINT
+              AND q.labels @> CAST(@label_set::TEXT AS JSONB)
+              AND q.created_at >= @created_from::TIMESTAMPTZ
+              AND q.created_at < @created_before::TIMESTAMPTZ
+            ORDER BY q.queue_seq DESC
+            LIMIT @max_rows::INT) q
+     WHERE (@submitter_id::INT = 0 OR s.submitter_id = @submitter_id::INT)
+       AND s.moved_to IS NULL
+       AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
+     ORDER BY q.queue_seq DESC
+     LIMIT @max_rows::INT
+), measured AS (
+    SELECT p.*,
+           sum(p.bytes) OVER (ORDER BY p.queue_seq DESC
+                               ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
+      FROM page p
+)
+SELECT sqlc.embed(t), m.submitter_name, ''::TEXT AS moved_to, ''::TEXT AS receipt_kind
+  FROM measured m
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
+ WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
+ ORDER BY t.queue_seq DESC;
+
 -- Awaiting counts the transactions that await an approval, up to @most.
 -- name: Awaiting :one
 SELECT count(*)

@@ -94,6 +94,9 @@ func (r *Rights) Policy() *txn.CallerPolicy { return r.policy }
 // Operator reports whether the caller may make the decisions of operators.
 func (r *Rights) Operator() bool { return r.operator }
 
+// Approve reports whether the caller may approve and deny transactions of other callers.
+func (r *Rights) Approve() bool { return r.approve }
+
 // Submitters returns the names of the submitters to which lists and watches of all are narrowed,
 // sorted; nil if they are not.
 func (r *Rights) Submitters() []string {

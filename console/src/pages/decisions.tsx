@@ -9,6 +9,7 @@ import {
 import { type ReactNode, useState } from "react";
 import { Actions } from "../actions";
 import { accountChoices, txChoices } from "../choices";
+import { ether } from "../format";
 import { type Live, useLive, useWatch } from "../live";
 import { AccountLink, Age, Failure, Fields, Loaded, Pager, TxLink } from "../parts";
 import { useSession } from "../session";
@@ -34,6 +35,13 @@ export function DecisionsPage() {
     );
     return { rows: page.txs, next: page.nextPageToken };
   });
+  const awaiting = usePaged<Tx>("awaiting", async (client, pageToken, signal) => {
+    const page = await client.txs.listTxs(
+      { awaitingApproval: true, view: TxView.OPERATOR, pageSize, pageToken },
+      { signal },
+    );
+    return { rows: page.txs, next: page.nextPageToken };
+  });
   const accounts = {
     protected: usePaged("protected", inCondition(SubmitterCondition.PROTECTED)),
     paused: usePaged("paused", inCondition(SubmitterCondition.PAUSED)),
@@ -41,7 +49,7 @@ export function DecisionsPage() {
     nonces: usePaged("nonces", inCondition(SubmitterCondition.NONCE_NEEDS_OPERATOR)),
   };
   const reload = () => {
-    for (const one of [stuck, ...Object.values(accounts)]) {
+    for (const one of [stuck, awaiting, ...Object.values(accounts)]) {
       one.live.reload();
     }
   };
@@ -68,6 +76,12 @@ export function DecisionsPage() {
         meaning="They need a decision. Each keeps its nonce, and blocks the queue behind it."
         paged={stuck}
         item={(tx) => <StuckItem key={tx.txId} tx={tx} onDone={reload} />}
+      />
+      <Section
+        title="Transactions that await an approval"
+        meaning="They exceed a limit of their caller. Another caller must approve them in time."
+        paged={awaiting}
+        item={(tx) => <AwaitingItem key={tx.txId} tx={tx} onDone={reload} />}
       />
       <Section
         title="Paused accounts"
@@ -222,6 +236,34 @@ function StuckItem({ tx, onDone }: { tx: Tx; onDone: () => void }) {
           ["attempts", String(tx.operator?.attempts.length ?? 0)],
           ["broadcasts of the newest", String(tx.operator?.submitAttempts ?? 0)],
           ["version", String(tx.version)],
+          ["age", <Age of={tx.createTime} />],
+        ]}
+      />
+      <Actions
+        subject={`transaction ${tx.requestId} of ${tx.submitter}`}
+        choices={txChoices(client, tx)}
+        onDone={onDone}
+      />
+    </li>
+  );
+}
+
+function AwaitingItem({ tx, onDone }: { tx: Tx; onDone: () => void }) {
+  const { client } = useSession();
+  return (
+    <li>
+      <h3>
+        <TxLink id={tx.txId}>
+          {tx.submitter} / {tx.requestId}
+        </TxLink>{" "}
+        <TxBadge state={tx.state} sub={tx.subState} />
+      </h3>
+      <Fields
+        rows={[
+          ["caller", tx.operator?.caller || "unknown"],
+          ["value", ether(tx.payload?.value ?? "0")],
+          ["to", tx.payload?.to ? <code>{tx.payload.to}</code> : "creates a contract"],
+          ["call data", `${tx.payload?.data.length ?? 0} bytes`],
           ["age", <Age of={tx.createTime} />],
         ]}
       />

@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -189,4 +190,153 @@ func (q *Queries) ExpireApprovals(ctx context.Context, arg ExpireApprovalsParams
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const listAwaitingTxs = `-- name: ListAwaitingTxs :many
+WITH page AS MATERIALIZED (
+    SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.queue_seq, q.at, q.bytes
+      FROM submitter s
+     CROSS JOIN LATERAL (
+           SELECT q.submitter_id, q.tx_id, q.queue_seq, CAST(q.ctid AS TID) AS at,
+                  octet_length(q.data) AS bytes
+             FROM tx_approval a
+             JOIN managed_tx q ON q.submitter_id = a.submitter_id AND q.tx_id = a.tx_id
+            WHERE a.submitter_id = s.submitter_id AND q.state = 'QUEUED'
+              AND q.approval = 'WAITING' AND q.queue_seq < $2::BIGINT
+              AND q.labels @> CAST($3::TEXT AS JSONB)
+              AND q.created_at >= $4::TIMESTAMPTZ
+              AND q.created_at < $5::TIMESTAMPTZ
+            ORDER BY q.queue_seq DESC
+            LIMIT $6::INT) q
+     WHERE ($7::INT = 0 OR s.submitter_id = $7::INT)
+       AND s.moved_to IS NULL
+       AND ($8::BOOLEAN OR s.name = ANY($9::TEXT[]))
+     ORDER BY q.queue_seq DESC
+     LIMIT $6::INT
+), measured AS (
+    SELECT p.submitter_name, p.submitter_id, p.tx_id, p.queue_seq, p.at, p.bytes,
+           sum(p.bytes) OVER (ORDER BY p.queue_seq DESC
+                               ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before
+      FROM page p
+)
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, t.receipt_more, t.last_submit_at, t.trace_parent, t.trimmed_at, t.archived_at, t.pool_id, t.reservation_id, t.signed, t.mac, t.approval, t.approved_by, t.approval_mac, m.submitter_name, ''::TEXT AS moved_to, ''::TEXT AS receipt_kind
+  FROM measured m
+  JOIN managed_tx t ON t.submitter_id = m.submitter_id AND t.tx_id = m.tx_id AND t.ctid = m.at
+ WHERE coalesce(m.bytes_before, 0) < $1::BIGINT
+ ORDER BY t.queue_seq DESC
+`
+
+type ListAwaitingTxsParams struct {
+	MaxBytes      int64
+	Before        int64
+	LabelSet      string
+	CreatedFrom   time.Time
+	CreatedBefore time.Time
+	MaxRows       int32
+	SubmitterID   int32
+	AnyName       bool
+	Names         []string
+}
+
+type ListAwaitingTxsRow struct {
+	ManagedTx     ManagedTx
+	SubmitterName string
+	MovedTo       string
+	ReceiptKind   string
+}
+
+// ListAwaitingTxs is ListOpenTxs for transactions that await an approval.
+func (q *Queries) ListAwaitingTxs(ctx context.Context, arg ListAwaitingTxsParams) ([]ListAwaitingTxsRow, error) {
+	rows, err := q.db.Query(ctx, listAwaitingTxs,
+		arg.MaxBytes,
+		arg.Before,
+		arg.LabelSet,
+		arg.CreatedFrom,
+		arg.CreatedBefore,
+		arg.MaxRows,
+		arg.SubmitterID,
+		arg.AnyName,
+		arg.Names,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListAwaitingTxsRow
+	for rows.Next() {
+		var i ListAwaitingTxsRow
+		if err := rows.Scan(
+			&i.ManagedTx.SubmitterID,
+			&i.ManagedTx.TxID,
+			&i.ManagedTx.RequestID,
+			&i.ManagedTx.RequestHash,
+			&i.ManagedTx.QueueSeq,
+			&i.ManagedTx.ToAddress,
+			&i.ManagedTx.Value,
+			&i.ManagedTx.Data,
+			&i.ManagedTx.GasLimit,
+			&i.ManagedTx.CreatedAt,
+			&i.ManagedTx.State,
+			&i.ManagedTx.SubState,
+			&i.ManagedTx.Version,
+			&i.ManagedTx.Nonce,
+			&i.ManagedTx.Slot,
+			&i.ManagedTx.TxHash,
+			&i.ManagedTx.ReceiptTxHash,
+			&i.ManagedTx.ReceiptBlock,
+			&i.ManagedTx.ReceiptBlockHash,
+			&i.ManagedTx.ReceiptSuccess,
+			&i.ManagedTx.ReceiptGasUsed,
+			&i.ManagedTx.ReceiptGasPrice,
+			&i.ManagedTx.Executed,
+			&i.ManagedTx.Reason,
+			&i.ManagedTx.LastError,
+			&i.ManagedTx.SubmitAttempts,
+			&i.ManagedTx.CancelRequested,
+			&i.ManagedTx.DueAt,
+			&i.ManagedTx.ReleasedAt,
+			&i.ManagedTx.TerminalAt,
+			&i.ManagedTx.FencingToken,
+			&i.ManagedTx.UpdatedAt,
+			&i.ManagedTx.Requeued,
+			&i.ManagedTx.Speed,
+			&i.ManagedTx.MaxFee,
+			&i.ManagedTx.NotAfter,
+			&i.ManagedTx.CancelLate,
+			&i.ManagedTx.AcceptedAttempt,
+			&i.ManagedTx.WaitingSince,
+			&i.ManagedTx.Diagnosis,
+			&i.ManagedTx.Above,
+			&i.ManagedTx.LastAnswer,
+			&i.ManagedTx.PooledAttempt,
+			&i.ManagedTx.Rejected,
+			&i.ManagedTx.Labels,
+			&i.ManagedTx.EndedBlock,
+			&i.ManagedTx.Restored,
+			&i.ManagedTx.LastErrorBase,
+			&i.ManagedTx.Caller,
+			&i.ManagedTx.ReceiptMore,
+			&i.ManagedTx.LastSubmitAt,
+			&i.ManagedTx.TraceParent,
+			&i.ManagedTx.TrimmedAt,
+			&i.ManagedTx.ArchivedAt,
+			&i.ManagedTx.PoolID,
+			&i.ManagedTx.ReservationID,
+			&i.ManagedTx.Signed,
+			&i.ManagedTx.Mac,
+			&i.ManagedTx.Approval,
+			&i.ManagedTx.ApprovedBy,
+			&i.ManagedTx.ApprovalMac,
+			&i.SubmitterName,
+			&i.MovedTo,
+			&i.ReceiptKind,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -219,6 +219,8 @@ type CallerRights struct {
 	Operator bool `protobuf:"varint,2,opt,name=operator,proto3" json:"operator,omitempty"`
 	// It has a right to all submitters, also those that are registered later.
 	AllSubmitters bool `protobuf:"varint,3,opt,name=all_submitters,json=allSubmitters,proto3" json:"all_submitters,omitempty"`
+	// It may approve and deny transactions of other callers.
+	Approve       bool `protobuf:"varint,4,opt,name=approve,proto3" json:"approve,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -270,6 +272,13 @@ func (x *CallerRights) GetOperator() bool {
 func (x *CallerRights) GetAllSubmitters() bool {
 	if x != nil {
 		return x.AllSubmitters
+	}
+	return false
+}
+
+func (x *CallerRights) GetApprove() bool {
+	if x != nil {
+		return x.Approve
 	}
 	return false
 }
@@ -1400,11 +1409,12 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x122\n" +
 	"\x06totals\x18\x04 \x01(\v2\x1a.fencepost.v1.LedgerTotalsR\x06totals\x12.\n" +
 	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12'\n" +
-	"\x0fmissing_ledgers\x18\x06 \x03(\tR\x0emissingLedgers\"e\n" +
+	"\x0fmissing_ledgers\x18\x06 \x03(\tR\x0emissingLedgers\"\x7f\n" +
 	"\fCallerRights\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\bR\boperator\x12%\n" +
-	"\x0eall_submitters\x18\x03 \x01(\bR\rallSubmitters\"\xa5\x03\n" +
+	"\x0eall_submitters\x18\x03 \x01(\bR\rallSubmitters\x12\x18\n" +
+	"\aapprove\x18\x04 \x01(\bR\aapprove\"\xa5\x03\n" +
 	"\fLedgerTotals\x12\"\n" +
 	"\n" +
 	"submitters\x18\x01 \x01(\x03B\x020\x01R\n" +

@@ -2280,9 +2280,11 @@ type ListTxsRequest struct {
 	// Only transactions accepted before this time.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
 	// Only transactions that were created with this pool; empty: all.
-	Pool          string `protobuf:"bytes,20,opt,name=pool,proto3" json:"pool,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Pool string `protobuf:"bytes,20,opt,name=pool,proto3" json:"pool,omitempty"`
+	// Only transactions that await the approval of another caller.
+	AwaitingApproval bool `protobuf:"varint,21,opt,name=awaiting_approval,json=awaitingApproval,proto3" json:"awaiting_approval,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ListTxsRequest) Reset() {
@@ -2376,6 +2378,13 @@ func (x *ListTxsRequest) GetPool() string {
 		return x.Pool
 	}
 	return ""
+}
+
+func (x *ListTxsRequest) GetAwaitingApproval() bool {
+	if x != nil {
+		return x.AwaitingApproval
+	}
+	return false
 }
 
 type ListTxsResponse struct {
@@ -3510,7 +3519,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x04view\x18\x03 \x01(\x0e2\x14.fencepost.v1.TxViewB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04viewB\f\n" +
 	"\x03key\x12\x05\xbaH\x02\b\x01\"1\n" +
 	"\rGetTxResponse\x12 \n" +
-	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xe3\x03\n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\x90\x04\n" +
 	"\x0eListTxsRequest\x12&\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tsubmitter\x12@\n" +
 	"\x06states\x18\x02 \x03(\x0e2\x15.fencepost.v1.TxStateB\x11\xbaH\x0e\x92\x01\v\x10\a\"\a\x82\x01\x04\x10\x01 \x00R\x06states\x12'\n" +
@@ -3522,7 +3531,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x06labels\x18\x06 \x03(\tB*\xbaH'\x92\x01$\x10\x10\" r\x1e\x18\xc0\x012\x19^[a-z][a-z0-9._/-]{0,62}=R\x06labels\x12=\n" +
 	"\fcreated_from\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vcreatedFrom\x12A\n" +
 	"\x0ecreated_before\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x12\x1b\n" +
-	"\x04pool\x18\x14 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04pool\"\x86\x01\n" +
+	"\x04pool\x18\x14 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04pool\x12+\n" +
+	"\x11awaiting_approval\x18\x15 \x01(\bR\x10awaitingApproval\"\x86\x01\n" +
 	"\x0fListTxsResponse\x12\"\n" +
 	"\x03txs\x18\x01 \x03(\v2\x10.fencepost.v1.TxR\x03txs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12'\n" +

@@ -130,6 +130,21 @@ private static final long serialVersionUID = 0L;
     return allSubmitters_;
   }
 
+  public static final int APPROVE_FIELD_NUMBER = 4;
+  private boolean approve_ = false;
+  /**
+   * <pre>
+   * It may approve and deny transactions of other callers.
+   * </pre>
+   *
+   * <code>bool approve = 4 [json_name = "approve"];</code>
+   * @return The approve.
+   */
+  @java.lang.Override
+  public boolean getApprove() {
+    return approve_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -153,6 +168,9 @@ private static final long serialVersionUID = 0L;
     if (allSubmitters_ != false) {
       output.writeBool(3, allSubmitters_);
     }
+    if (approve_ != false) {
+      output.writeBool(4, approve_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -167,6 +185,10 @@ private static final long serialVersionUID = 0L;
     if (allSubmitters_ != false) {
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(3, allSubmitters_);
+    }
+    if (approve_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(4, approve_);
     }
     return size;
   }
@@ -198,6 +220,8 @@ private static final long serialVersionUID = 0L;
         != other.getOperator()) return false;
     if (getAllSubmitters()
         != other.getAllSubmitters()) return false;
+    if (getApprove()
+        != other.getApprove()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -217,6 +241,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + ALL_SUBMITTERS_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getAllSubmitters());
+    hash = (37 * hash) + APPROVE_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getApprove());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -355,6 +382,7 @@ private static final long serialVersionUID = 0L;
       name_ = "";
       operator_ = false;
       allSubmitters_ = false;
+      approve_ = false;
       return this;
     }
 
@@ -397,6 +425,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000004) != 0)) {
         result.allSubmitters_ = allSubmitters_;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.approve_ = approve_;
+      }
     }
 
     @java.lang.Override
@@ -421,6 +452,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getAllSubmitters() != false) {
         setAllSubmitters(other.getAllSubmitters());
+      }
+      if (other.getApprove() != false) {
+        setApprove(other.getApprove());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -461,6 +495,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 24
+            case 32: {
+              approve_ = input.readBool();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -654,6 +693,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearAllSubmitters() {
       bitField0_ = (bitField0_ & ~0x00000004);
       allSubmitters_ = false;
+      onChanged();
+      return this;
+    }
+
+    private boolean approve_ ;
+    /**
+     * <pre>
+     * It may approve and deny transactions of other callers.
+     * </pre>
+     *
+     * <code>bool approve = 4 [json_name = "approve"];</code>
+     * @return The approve.
+     */
+    @java.lang.Override
+    public boolean getApprove() {
+      return approve_;
+    }
+    /**
+     * <pre>
+     * It may approve and deny transactions of other callers.
+     * </pre>
+     *
+     * <code>bool approve = 4 [json_name = "approve"];</code>
+     * @param value The approve to set.
+     * @return This builder for chaining.
+     */
+    public Builder setApprove(boolean value) {
+
+      approve_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * It may approve and deny transactions of other callers.
+     * </pre>
+     *
+     * <code>bool approve = 4 [json_name = "approve"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearApprove() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      approve_ = false;
       onChanged();
       return this;
     }

@@ -49,4 +49,14 @@ public interface CallerRightsOrBuilder extends
    * @return The allSubmitters.
    */
   boolean getAllSubmitters();
+
+  /**
+   * <pre>
+   * It may approve and deny transactions of other callers.
+   * </pre>
+   *
+   * <code>bool approve = 4 [json_name = "approve"];</code>
+   * @return The approve.
+   */
+  boolean getApprove();
 }

@@ -438,6 +438,21 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int AWAITING_APPROVAL_FIELD_NUMBER = 21;
+  private boolean awaitingApproval_ = false;
+  /**
+   * <pre>
+   * Only transactions that await the approval of another caller.
+   * </pre>
+   *
+   * <code>bool awaiting_approval = 21 [json_name = "awaitingApproval"];</code>
+   * @return The awaitingApproval.
+   */
+  @java.lang.Override
+  public boolean getAwaitingApproval() {
+    return awaitingApproval_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -483,6 +498,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 20, pool_);
+    }
+    if (awaitingApproval_ != false) {
+      output.writeBool(21, awaitingApproval_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -533,6 +551,10 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(pool_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(20, pool_);
     }
+    if (awaitingApproval_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(21, awaitingApproval_);
+    }
     return size;
   }
   @java.lang.Override
@@ -579,6 +601,8 @@ private static final long serialVersionUID = 0L;
     }
     if (!getPool()
         .equals(other.getPool())) return false;
+    if (getAwaitingApproval()
+        != other.getAwaitingApproval()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -616,6 +640,9 @@ private static final long serialVersionUID = 0L;
     }
     hash = (37 * hash) + POOL_FIELD_NUMBER;
     hash = (53 * hash) + getPool().hashCode();
+    hash = (37 * hash) + AWAITING_APPROVAL_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getAwaitingApproval());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -772,6 +799,7 @@ private static final long serialVersionUID = 0L;
         createdBeforeBuilder_ = null;
       }
       pool_ = "";
+      awaitingApproval_ = false;
       return this;
     }
 
@@ -841,6 +869,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000100) != 0)) {
         result.pool_ = pool_;
       }
+      if (((from_bitField0_ & 0x00000200) != 0)) {
+        result.awaitingApproval_ = awaitingApproval_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -903,6 +934,9 @@ private static final long serialVersionUID = 0L;
         pool_ = other.pool_;
         bitField0_ |= 0x00000100;
         onChanged();
+      }
+      if (other.getAwaitingApproval() != false) {
+        setAwaitingApproval(other.getAwaitingApproval());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -988,6 +1022,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000100;
               break;
             } // case 162
+            case 168: {
+              awaitingApproval_ = input.readBool();
+              bitField0_ |= 0x00000200;
+              break;
+            } // case 168
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2016,6 +2055,50 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       pool_ = value;
       bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+
+    private boolean awaitingApproval_ ;
+    /**
+     * <pre>
+     * Only transactions that await the approval of another caller.
+     * </pre>
+     *
+     * <code>bool awaiting_approval = 21 [json_name = "awaitingApproval"];</code>
+     * @return The awaitingApproval.
+     */
+    @java.lang.Override
+    public boolean getAwaitingApproval() {
+      return awaitingApproval_;
+    }
+    /**
+     * <pre>
+     * Only transactions that await the approval of another caller.
+     * </pre>
+     *
+     * <code>bool awaiting_approval = 21 [json_name = "awaitingApproval"];</code>
+     * @param value The awaitingApproval to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAwaitingApproval(boolean value) {
+
+      awaitingApproval_ = value;
+      bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only transactions that await the approval of another caller.
+     * </pre>
+     *
+     * <code>bool awaiting_approval = 21 [json_name = "awaitingApproval"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAwaitingApproval() {
+      bitField0_ = (bitField0_ & ~0x00000200);
+      awaitingApproval_ = false;
       onChanged();
       return this;
     }

@@ -234,4 +234,14 @@ public interface ListTxsRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getPoolBytes();
+
+  /**
+   * <pre>
+   * Only transactions that await the approval of another caller.
+   * </pre>
+   *
+   * <code>bool awaiting_approval = 21 [json_name = "awaitingApproval"];</code>
+   * @return The awaitingApproval.
+   */
+  boolean getAwaitingApproval();
 }

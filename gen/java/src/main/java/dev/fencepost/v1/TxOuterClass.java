@@ -329,7 +329,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       ".RequestKeyH\000R\007request\022\024\n\004hash\030\004 \001(\tH\000R\004" +
       "hash\022(\n\004view\030\003 \001(\0162\024.fencepost.v1.TxView" +
       "R\004viewB\005\n\003key\"1\n\rGetTxResponse\022 \n\002tx\030\001 \001" +
-      "(\0132\020.fencepost.v1.TxR\002tx\"\361\002\n\016ListTxsRequ" +
+      "(\0132\020.fencepost.v1.TxR\002tx\"\236\003\n\016ListTxsRequ" +
       "est\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022-\n\006sta" +
       "tes\030\002 \003(\0162\025.fencepost.v1.TxStateR\006states" +
       "\022\033\n\tpage_size\030\003 \001(\005R\010pageSize\022\035\n\npage_to" +
@@ -338,103 +338,104 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "labels\022=\n\014created_from\030\007 \001(\0132\032.google.pr" +
       "otobuf.TimestampR\013createdFrom\022A\n\016created" +
       "_before\030\010 \001(\0132\032.google.protobuf.Timestam" +
-      "pR\rcreatedBefore\022\022\n\004pool\030\024 \001(\tR\004pool\"\206\001\n" +
-      "\017ListTxsResponse\022\"\n\003txs\030\001 \003(\0132\020.fencepos" +
-      "t.v1.TxR\003txs\022&\n\017next_page_token\030\002 \001(\tR\rn" +
-      "extPageToken\022\'\n\017missing_ledgers\030\003 \003(\tR\016m" +
-      "issingLedgers\"Z\n\017CancelTxRequest\022\023\n\005tx_i" +
-      "d\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n" +
-      "\010operator\030\003 \001(\tR\010operator\"k\n\020CancelTxRes" +
-      "ponse\0225\n\007outcome\030\001 \001(\0162\033.fencepost.v1.Ca" +
-      "ncelOutcomeR\007outcome\022 \n\002tx\030\002 \001(\0132\020.fence" +
-      "post.v1.TxR\002tx\"[\n\020SpeedUpTxRequest\022\023\n\005tx" +
-      "_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reason\022" +
-      "\032\n\010operator\030\003 \001(\tR\010operator\"5\n\021SpeedUpTx" +
-      "Response\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002" +
-      "tx\"[\n\020ApproveTxRequest\022\023\n\005tx_id\030\001 \001(\tR\004t" +
-      "xId\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operator\030" +
-      "\003 \001(\tR\010operator\"5\n\021ApproveTxResponse\022 \n\002" +
-      "tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"X\n\rDenyTx" +
-      "Request\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002" +
-      " \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010operator" +
-      "\"2\n\016DenyTxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepo" +
-      "st.v1.TxR\002tx\"\010\n\006AllTxs\"\264\003\n\016WatchTxReques" +
-      "t\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\022\036\n\tsubmitter\030\002 " +
-      "\001(\tH\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.fencepos" +
-      "t.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001(\0132\030.fe" +
-      "ncepost.v1.RequestKeyH\000R\007request\022\'\n\003txs\030" +
-      "\n \001(\0132\023.fencepost.v1.TxIdsH\000R\003txs\022\024\n\004poo" +
-      "l\030\024 \001(\tH\000R\004pool\022!\n\014resume_token\030\004 \001(\tR\013r" +
-      "esumeToken\022\037\n\013until_final\030\005 \001(\010R\nuntilFi" +
-      "nal\0227\n\theartbeat\030\006 \001(\0132\031.google.protobuf" +
-      ".DurationR\theartbeat\022\026\n\006labels\030\010 \003(\tR\006la" +
-      "bels\022-\n\006states\030\t \003(\0162\025.fencepost.v1.TxSt" +
-      "ateR\006statesB\010\n\006target\"\036\n\005TxIds\022\025\n\006tx_ids" +
-      "\030\001 \003(\tR\005txIds\"|\n\tHeartbeat\022.\n\004time\030\001 \001(\013" +
-      "2\032.google.protobuf.TimestampR\004time\022\026\n\006be" +
-      "hind\030\002 \001(\010R\006behind\022\'\n\017missing_ledgers\030\003 " +
-      "\003(\tR\016missingLedgers\"\327\001\n\017WatchTxResponse\022" +
-      "-\n\005event\030\001 \001(\0132\025.fencepost.v1.TxEventH\000R" +
-      "\005event\022.\n\010snapshot\030\002 \001(\0132\020.fencepost.v1." +
-      "TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001(\0132\027.fenc" +
-      "epost.v1.HeartbeatH\000R\theartbeat\022!\n\014resum" +
-      "e_token\030\004 \001(\tR\013resumeTokenB\t\n\007message*\306\001" +
-      "\n\007TxState\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017T" +
-      "X_STATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002" +
-      "\022\025\n\021TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE_STUC" +
-      "K\020\004\022\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_STATE_" +
-      "FAILED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*\274" +
-      "\001\n\nTxSubState\022\034\n\030TX_SUB_STATE_UNSPECIFIE" +
-      "D\020\000\022\030\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB_" +
-      "STATE_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BACKING" +
-      "_OFF\020\003\022\031\n\025TX_SUB_STATE_UNFUNDED\020\004\022\"\n\036TX_" +
-      "SUB_STATE_AWAITING_APPROVAL\020\005*x\n\010Execute" +
-      "d\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_" +
-      "UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_S" +
-      "UCCESS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\222\004\n\013TxEv" +
-      "entKind\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030" +
-      "\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIN" +
-      "D_ALLOCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED" +
-      "\020\003\022\035\n\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_" +
-      "EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_R" +
-      "EORGED\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n" +
-      "\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND" +
-      "_CANCEL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CAN" +
-      "CELLED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_" +
-      "EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_RE" +
-      "QUEUED\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026T" +
-      "X_EVENT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND" +
-      "_CONFIRMATIONS\020\020\022\032\n\026TX_EVENT_KIND_APPROV" +
-      "ED\020\021*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFIED\020\000\022" +
-      "\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002" +
-      "*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIED\020\000\022\021\n" +
-      "\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STANDARD\020\002\022" +
-      "\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOutcome\022\036\n\032" +
-      "CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CANCEL_O" +
-      "UTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOME_REQ" +
-      "UESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_FINAL" +
-      "\020\0032\201\006\n\tTxService\022I\n\010CreateTx\022\035.fencepost" +
-      ".v1.CreateTxRequest\032\036.fencepost.v1.Creat" +
-      "eTxResponse\022X\n\rBatchCreateTx\022\".fencepost" +
-      ".v1.BatchCreateTxRequest\032#.fencepost.v1." +
-      "BatchCreateTxResponse\022O\n\nSimulateTx\022\037.fe" +
-      "ncepost.v1.SimulateTxRequest\032 .fencepost" +
-      ".v1.SimulateTxResponse\022@\n\005GetTx\022\032.fencep" +
-      "ost.v1.GetTxRequest\032\033.fencepost.v1.GetTx" +
-      "Response\022F\n\007ListTxs\022\034.fencepost.v1.ListT" +
-      "xsRequest\032\035.fencepost.v1.ListTxsResponse" +
-      "\022I\n\010CancelTx\022\035.fencepost.v1.CancelTxRequ" +
-      "est\032\036.fencepost.v1.CancelTxResponse\022L\n\tS" +
-      "peedUpTx\022\036.fencepost.v1.SpeedUpTxRequest" +
-      "\032\037.fencepost.v1.SpeedUpTxResponse\022L\n\tApp" +
-      "roveTx\022\036.fencepost.v1.ApproveTxRequest\032\037" +
-      ".fencepost.v1.ApproveTxResponse\022C\n\006DenyT" +
-      "x\022\033.fencepost.v1.DenyTxRequest\032\034.fencepo" +
-      "st.v1.DenyTxResponse\022H\n\007WatchTx\022\034.fencep" +
-      "ost.v1.WatchTxRequest\032\035.fencepost.v1.Wat" +
-      "chTxResponse0\001BT\n\020dev.fencepost.v1P\001Z>gi" +
-      "thub.com/fencepost/fencepost/gen/go/fenc" +
-      "epost/v1;fencepostv1b\006proto3"
+      "pR\rcreatedBefore\022\022\n\004pool\030\024 \001(\tR\004pool\022+\n\021" +
+      "awaiting_approval\030\025 \001(\010R\020awaitingApprova" +
+      "l\"\206\001\n\017ListTxsResponse\022\"\n\003txs\030\001 \003(\0132\020.fen" +
+      "cepost.v1.TxR\003txs\022&\n\017next_page_token\030\002 \001" +
+      "(\tR\rnextPageToken\022\'\n\017missing_ledgers\030\003 \003" +
+      "(\tR\016missingLedgers\"Z\n\017CancelTxRequest\022\023\n" +
+      "\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reas" +
+      "on\022\032\n\010operator\030\003 \001(\tR\010operator\"k\n\020Cancel" +
+      "TxResponse\0225\n\007outcome\030\001 \001(\0162\033.fencepost." +
+      "v1.CancelOutcomeR\007outcome\022 \n\002tx\030\002 \001(\0132\020." +
+      "fencepost.v1.TxR\002tx\"[\n\020SpeedUpTxRequest\022" +
+      "\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006re" +
+      "ason\022\032\n\010operator\030\003 \001(\tR\010operator\"5\n\021Spee" +
+      "dUpTxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1" +
+      ".TxR\002tx\"[\n\020ApproveTxRequest\022\023\n\005tx_id\030\001 \001" +
+      "(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010oper" +
+      "ator\030\003 \001(\tR\010operator\"5\n\021ApproveTxRespons" +
+      "e\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"X\n\rD" +
+      "enyTxRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006rea" +
+      "son\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010ope" +
+      "rator\"2\n\016DenyTxResponse\022 \n\002tx\030\001 \001(\0132\020.fe" +
+      "ncepost.v1.TxR\002tx\"\010\n\006AllTxs\"\264\003\n\016WatchTxR" +
+      "equest\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\022\036\n\tsubmitt" +
+      "er\030\002 \001(\tH\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.fen" +
+      "cepost.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001(\013" +
+      "2\030.fencepost.v1.RequestKeyH\000R\007request\022\'\n" +
+      "\003txs\030\n \001(\0132\023.fencepost.v1.TxIdsH\000R\003txs\022\024" +
+      "\n\004pool\030\024 \001(\tH\000R\004pool\022!\n\014resume_token\030\004 \001" +
+      "(\tR\013resumeToken\022\037\n\013until_final\030\005 \001(\010R\nun" +
+      "tilFinal\0227\n\theartbeat\030\006 \001(\0132\031.google.pro" +
+      "tobuf.DurationR\theartbeat\022\026\n\006labels\030\010 \003(" +
+      "\tR\006labels\022-\n\006states\030\t \003(\0162\025.fencepost.v1" +
+      ".TxStateR\006statesB\010\n\006target\"\036\n\005TxIds\022\025\n\006t" +
+      "x_ids\030\001 \003(\tR\005txIds\"|\n\tHeartbeat\022.\n\004time\030" +
+      "\001 \001(\0132\032.google.protobuf.TimestampR\004time\022" +
+      "\026\n\006behind\030\002 \001(\010R\006behind\022\'\n\017missing_ledge" +
+      "rs\030\003 \003(\tR\016missingLedgers\"\327\001\n\017WatchTxResp" +
+      "onse\022-\n\005event\030\001 \001(\0132\025.fencepost.v1.TxEve" +
+      "ntH\000R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fencepos" +
+      "t.v1.TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001(\0132\027" +
+      ".fencepost.v1.HeartbeatH\000R\theartbeat\022!\n\014" +
+      "resume_token\030\004 \001(\tR\013resumeTokenB\t\n\007messa" +
+      "ge*\306\001\n\007TxState\022\030\n\024TX_STATE_UNSPECIFIED\020\000" +
+      "\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCA" +
+      "TED\020\002\022\025\n\021TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE" +
+      "_STUCK\020\004\022\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_S" +
+      "TATE_FAILED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLE" +
+      "D\020\007*\274\001\n\nTxSubState\022\034\n\030TX_SUB_STATE_UNSPE" +
+      "CIFIED\020\000\022\030\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX" +
+      "_SUB_STATE_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BA" +
+      "CKING_OFF\020\003\022\031\n\025TX_SUB_STATE_UNFUNDED\020\004\022\"" +
+      "\n\036TX_SUB_STATE_AWAITING_APPROVAL\020\005*x\n\010Ex" +
+      "ecuted\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXEC" +
+      "UTED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECU" +
+      "TED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\222\004\n" +
+      "\013TxEventKind\022\035\n\031TX_EVENT_KIND_UNSPECIFIE" +
+      "D\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVEN" +
+      "T_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBM" +
+      "ITTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032" +
+      "\n\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_K" +
+      "IND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED" +
+      "\020\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT" +
+      "_KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIN" +
+      "D_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031" +
+      "\n\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KI" +
+      "ND_REQUEUED\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016" +
+      "\022\032\n\026TX_EVENT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT" +
+      "_KIND_CONFIRMATIONS\020\020\022\032\n\026TX_EVENT_KIND_A" +
+      "PPROVED\020\021*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFI" +
+      "ED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERA" +
+      "TOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIED" +
+      "\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STANDA" +
+      "RD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOutcom" +
+      "e\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CAN" +
+      "CEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOM" +
+      "E_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_" +
+      "FINAL\020\0032\201\006\n\tTxService\022I\n\010CreateTx\022\035.fenc" +
+      "epost.v1.CreateTxRequest\032\036.fencepost.v1." +
+      "CreateTxResponse\022X\n\rBatchCreateTx\022\".fenc" +
+      "epost.v1.BatchCreateTxRequest\032#.fencepos" +
+      "t.v1.BatchCreateTxResponse\022O\n\nSimulateTx" +
+      "\022\037.fencepost.v1.SimulateTxRequest\032 .fenc" +
+      "epost.v1.SimulateTxResponse\022@\n\005GetTx\022\032.f" +
+      "encepost.v1.GetTxRequest\032\033.fencepost.v1." +
+      "GetTxResponse\022F\n\007ListTxs\022\034.fencepost.v1." +
+      "ListTxsRequest\032\035.fencepost.v1.ListTxsRes" +
+      "ponse\022I\n\010CancelTx\022\035.fencepost.v1.CancelT" +
+      "xRequest\032\036.fencepost.v1.CancelTxResponse" +
+      "\022L\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUpTxRe" +
+      "quest\032\037.fencepost.v1.SpeedUpTxResponse\022L" +
+      "\n\tApproveTx\022\036.fencepost.v1.ApproveTxRequ" +
+      "est\032\037.fencepost.v1.ApproveTxResponse\022C\n\006" +
+      "DenyTx\022\033.fencepost.v1.DenyTxRequest\032\034.fe" +
+      "ncepost.v1.DenyTxResponse\022H\n\007WatchTx\022\034.f" +
+      "encepost.v1.WatchTxRequest\032\035.fencepost.v" +
+      "1.WatchTxResponse0\001BT\n\020dev.fencepost.v1P" +
+      "\001Z>github.com/fencepost/fencepost/gen/go" +
+      "/fencepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -568,7 +569,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_ListTxsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListTxsRequest_descriptor,
-        new java.lang.String[] { "Submitter", "States", "PageSize", "PageToken", "View", "Labels", "CreatedFrom", "CreatedBefore", "Pool", });
+        new java.lang.String[] { "Submitter", "States", "PageSize", "PageToken", "View", "Labels", "CreatedFrom", "CreatedBefore", "Pool", "AwaitingApproval", });
     internal_static_fencepost_v1_ListTxsResponse_descriptor =
       getDescriptor().getMessageType(19);
     internal_static_fencepost_v1_ListTxsResponse_fieldAccessorTable = new
