@@ -186,6 +186,20 @@ func wireEvent(e *store.EventInfo) *pb.TxEvent {
 	}
 }
 
+// wireAccountEvent returns the message of an event of an account.
+func wireAccountEvent(e *store.EventInfo) *pb.AccountEvent {
+	m := &pb.AccountEvent{
+		Id: e.Tx.String(), Submitter: e.SubmitterName, Seq: uint64(e.Seq),
+		Kind: pb.AccountEventKind(pb.AccountEventKind_value["ACCOUNT_EVENT_KIND_"+string(e.Kind)]),
+		Time: wireTime(e.At),
+	}
+	if of, err := txn.ParseLowBalance(e.Message); err == nil {
+		m.Balance, m.Committed = of.Balance, of.Committed
+		m.Low, m.Block = of.Low, of.Block
+	}
+	return m
+}
+
 func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 	out := &pb.Submitter{
 		Name: s.Name, AccountId: txn.AccountID(s.Chain, s.Address), ChainId: uint64(s.Chain),

@@ -68,17 +68,19 @@ func TestOpenAPI_Watch_Described(t *testing.T) {
 	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	samples := map[string]string{
-		"txId":        id,
-		"txIds":       id,
-		"submitter":   "alice",
-		"pool":        "pay",
-		"requestId":   "r1",
-		"untilFinal":  "true",
-		"heartbeat":   "5s",
-		"labels":      "a=b",
-		"states":      "TX_STATE_QUEUED",
-		"resumeToken": "",
-		"view":        "TX_VIEW_BASIC",
+		"txId":       id,
+		"txIds":      id,
+		"submitter":  "alice",
+		"pool":       "pay",
+		"requestId":  "r1",
+		"untilFinal": "true",
+		"heartbeat":  "5s",
+		"labels":     "a=b",
+		"states":     "TX_STATE_QUEUED",
+
+		"accountEvents": "true",
+		"resumeToken":   "",
+		"view":          "TX_VIEW_BASIC",
 	}
 	watches := 0
 	for path, operations := range d.Paths {

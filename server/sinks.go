@@ -257,5 +257,8 @@ func wireParked(p txn.SinkParked) *pb.Undelivered {
 // EventMessage is an event as WatchTx sends it.
 func EventMessage(e *store.EventInfo) *pb.TxEvent { return wireEvent(e) }
 
+// AccountEventMessage returns the message of an event of an account.
+func AccountEventMessage(e *store.EventInfo) *pb.AccountEvent { return wireAccountEvent(e) }
+
 // Feed returns the feed of the node's events, which runs while the server serves.
 func (s *Server) Feed() *feed.Feed { return s.feed }

@@ -62,6 +62,7 @@ func (s *txService) watchTarget(ctx context.Context,
 	if err != nil {
 		return t, err
 	}
+	t.Accounts = r.GetAccountEvents()
 	for _, state := range r.GetStates() {
 		t.States |= feed.States(stateOfWire(state))
 	}
@@ -100,6 +101,11 @@ func watchLabels(r *pb.WatchTxRequest) (labels map[string]string, err error) {
 	if named && len(r.GetLabels()) > 0 {
 		return nil, status.InvalidField("labels",
 			"do not apply to named transactions; omit them, or watch a submitter or all instead")
+	}
+	if r.GetAccountEvents() && (named || r.GetPool() != "" || len(r.GetLabels()) > 0 ||
+		len(r.GetStates()) > 0) {
+		return nil, status.InvalidField("account_events",
+			"applies only to submitter and all, without labels and states; omit one of them")
 	}
 	labels, found := selectors(r.GetLabels())
 	if len(found) > 0 {
@@ -144,6 +150,13 @@ type watchClient struct{ pb.TxService_WatchTxServer }
 
 // SendEvent sends an event.
 func (c watchClient) SendEvent(e *store.EventInfo, token string) error {
+	if e.Tx.IsAccount() {
+		return c.Send(&pb.WatchTxResponse{
+			Message: &pb.WatchTxResponse_AccountEvent{
+				AccountEvent: wireAccountEvent(e)},
+			ResumeToken: token,
+		})
+	}
 	return c.Send(&pb.WatchTxResponse{
 		Message:     &pb.WatchTxResponse_Event{Event: wireEvent(e)},
 		ResumeToken: token,

@@ -72,6 +72,9 @@ func TypeOf(e *Event) string {
 	if e.Content.GetRestored() != nil {
 		return TypeRestored
 	}
+	if e.Content.GetAccountEvent() != nil {
+		return "dev.fencepost.account." + strings.ToLower(string(e.Kind))
+	}
 	return "dev.fencepost.tx." + strings.ToLower(string(e.Kind))
 }
 
@@ -124,7 +127,7 @@ func (c Encoder) envelope(e *Event) envelope {
 		Time: e.At.UTC().Format(time.RFC3339Nano), DataContentType: typeJSON,
 		Submitter: e.Name, RequestID: e.Content.GetRequestId(),
 	}
-	if e.Content.GetEvent() != nil {
+	if e.Content.GetRestored() == nil {
 		env.Subject = e.Tx.String()
 		env.PartitionKey = env.Subject
 		env.Sequence = fmt.Sprintf("%020d", e.Seq) // sorts as text

@@ -102,6 +102,10 @@ func (v *chainVerifier) transactions(ctx context.Context, q *db.Queries) error {
 
 // page verifies transactions and their events, both in the order of ids.
 func (v *chainVerifier) page(txs []db.ChainedTxsRow, events []db.ChainedEventsRow) error {
+	events, err := v.account(events)
+	if err != nil {
+		return err
+	}
 	for i := range txs {
 		id := txs[i].ManagedTx.TxID
 		for len(events) > 0 && bytes.Compare(events[0].TxID[:], id[:]) < 0 {
@@ -124,6 +128,17 @@ func (v *chainVerifier) page(txs []db.ChainedTxsRow, events []db.ChainedEventsRo
 	return nil
 }
 
+// account verifies the events of the account itself, which come first, and returns the others.
+func (v *chainVerifier) account(
+	events []db.ChainedEventsRow) (others []db.ChainedEventsRow, err error) {
+	stream := uuid.UUID(txn.AccountStream(txn.SubmitterID(v.id)))
+	n := 0
+	for n < len(events) && events[n].TxID == stream {
+		n++
+	}
+	return events[n:], v.events(&stream, nil, events[:n])
+}
+
 func (v *chainVerifier) transaction(row *db.ChainedTxsRow, events []db.ChainedEventsRow) error {
 	v.Transactions++
 	r := &row.ManagedTx
@@ -143,7 +158,21 @@ func (v *chainVerifier) transaction(row *db.ChainedTxsRow, events []db.ChainedEv
 	}
 	v.approval(r, events)
 	intent := sha256.Sum256([]byte(row.Content))
-	previous, hashed := intent[:], false
+	if err := v.events(&r.TxID, intent[:], events); err != nil {
+		return err
+	}
+	if n := len(events); n == 0 || events[n-1].Seq != r.Version ||
+		events[n-1].State != r.State || events[n-1].Executed != r.Executed {
+		v.report("tx_changed", &r.TxID, "state differs from the last event")
+	}
+	return nil
+}
+
+// events verifies the hashes of the events of one transaction, the first of which follows another
+// hash.
+func (v *chainVerifier) events(id *uuid.UUID, previous []byte,
+	events []db.ChainedEventsRow) error {
+	hashed := false
 	for i := range events {
 		e := &events[i]
 		v.Events++
@@ -152,23 +181,19 @@ func (v *chainVerifier) transaction(row *db.ChainedTxsRow, events []db.ChainedEv
 			return err
 		}
 		if e.Seq != int64(i)+1 {
-			v.report("event_missing", &r.TxID, "event %d is missing", int64(i)+1)
+			v.report("event_missing", id, "event %d is missing", int64(i)+1)
 			return nil
 		}
 		switch sum := sha256.Sum256(append(bytes.Clone(previous), e.Content...)); {
 		case e.Chain == nil && hashed:
-			v.report("event_unhashed", &r.TxID, "event %d has no hash", e.Seq)
+			v.report("event_unhashed", id, "event %d has no hash", e.Seq)
 		case e.Chain == nil:
 			v.Unhashed++
 		case !bytes.Equal(sum[:], e.Chain):
-			v.report("event_changed", &r.TxID, "event %d, one before it, or the intent was changed",
+			v.report("event_changed", id, "event %d, one before it, or the intent was changed",
 				e.Seq)
 		}
 		previous, hashed = e.Chain, e.Chain != nil
-	}
-	if n := len(events); n == 0 || events[n-1].Seq != r.Version ||
-		events[n-1].State != r.State || events[n-1].Executed != r.Executed {
-		v.report("tx_changed", &r.TxID, "state differs from the last event")
 	}
 	return nil
 }

@@ -121,20 +121,38 @@ func (s *Store) CreateTopUp(ctx context.Context, to txn.Submitter,
 	})
 }
 
-// RecordLow records that an account became low or is no longer, as read at a block, and reports
-// whether that is a change that no other node has recorded.
-func (s *Store) RecordLow(ctx context.Context, id txn.SubmitterID, low bool,
-	block uint64) (changed bool, err error) {
+// LowChange is a change of the judgement whether an account is low.
+type LowChange struct {
+	Low   bool
+	Block uint64          // of the balance
+	Emit  *txn.LowBalance // content of the event of a fall; nil: no event
+}
+
+// RecordLow records that an account became low or is no longer, and reports whether that is a
+// change that no other node has recorded. The event of a fall is written with it.
+func (s *Store) RecordLow(ctx context.Context, id txn.SubmitterID,
+	c LowChange) (changed bool, err error) {
+	verb := fmt.Sprintf("record the balance of submitter %d", id)
+	p := db.RecordLowParams{SubmitterID: int32(id), Low: c.Low, Block: int64(c.Block),
+		Stream: uuid.UUID(txn.AccountStream(id))}
+	if c.Low && c.Emit != nil {
+		p.Emit = true
+		if p.Message, err = c.Emit.Text(); err != nil {
+			return false, fmt.Errorf("store: %s: %w", verb, err)
+		}
+	}
 	if err = s.openBalance(ctx, id); err != nil {
 		return false, err
 	}
-	_, err = s.read().RecordLow(ctx,
-		db.RecordLowParams{SubmitterID: int32(id), Low: low, Block: int64(block)})
+	_, err = s.read().RecordLow(ctx, p)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
 	if err != nil {
-		return false, s.failed(ctx, fmt.Sprintf("record the balance of submitter %d", id), err)
+		return false, s.failed(ctx, verb, err)
+	}
+	if p.Emit {
+		s.wakes.signalEvents()
 	}
 	return true, nil
 }

@@ -43,6 +43,7 @@ var schemaObjects = []string{
 	"account_arrival.account_arrival_move_id_key",
 	"account_arrival.account_arrival_pkey",
 	"account_balance.account_balance_block_check",
+	"account_balance.account_balance_events_check",
 	"account_balance.account_balance_falls_check",
 	"account_balance.account_balance_pkey",
 	"account_balance.account_balance_submitter_id_fkey",

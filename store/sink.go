@@ -191,6 +191,9 @@ func (s *Store) SinkFacts(ctx context.Context, name string,
 		if err != nil {
 			return nil, s.failed(ctx, verb, err)
 		}
+		if r.RequestID == "" && !txn.TxID(r.TxID).IsAccount() {
+			continue // no such transaction
+		}
 		facts[txn.TxID(r.TxID)] = txn.SinkFact{RequestID: r.RequestID, Labels: labels,
 			Parked: r.Parked}
 	}

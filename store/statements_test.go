@@ -131,7 +131,7 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		// Balances and top-ups: a top-up is an intent.
 		"DecideTopUp":  {"INSERT INTO top_up"},
 		"OpenBalances": {"INSERT INTO account_balance"},
-		"RecordLow":    {"UPDATE account_balance"},
+		"RecordLow":    {"INSERT INTO tx_event", "UPDATE account_balance"},
 		"RecordHeld":   {"UPDATE account_balance"},
 		// Quotas guard the queue, and no law rests on them.
 		"OpenUsage": {"INSERT INTO caller_usage"},

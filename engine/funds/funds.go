@@ -40,8 +40,8 @@ type Store interface {
 	Commitments(ctx context.Context,
 		ids []txn.SubmitterID) (map[txn.SubmitterID]store.Commitment, error)
 	FundsOf(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Funds, error)
-	RecordLow(ctx context.Context, id txn.SubmitterID, low bool,
-		block uint64) (changed bool, err error)
+	RecordLow(ctx context.Context, id txn.SubmitterID,
+		c store.LowChange) (changed bool, err error)
 	RecordHeld(ctx context.Context, id txn.SubmitterID, held string) (changed bool, err error)
 	DecideTopUp(ctx context.Context, n store.TopUpNeed) (store.TopUp, bool, error)
 	CreateTopUp(ctx context.Context, to txn.Submitter,
@@ -53,6 +53,7 @@ type Options struct {
 	Name     string // of the chain
 	Chain    txn.ChainID
 	Low      *uint256.Int // an account with less is low; nil: none is
+	Events   bool         // emits an event when an account becomes low
 	Rules    []Rule       // the first that has an account applies to it
 	Interval time.Duration
 	Store    Store
@@ -269,7 +270,12 @@ func (l *look) account(ctx context.Context, a *account) error {
 		l.low++
 	}
 	if low != a.funds.Low {
-		changed, err := l.Store.RecordLow(ctx, a.ID, low, a.block)
+		c := store.LowChange{Low: low, Block: a.block}
+		if low && l.Events {
+			c.Emit = &txn.LowBalance{Balance: a.balance.Dec(), Committed: a.committed.Dec(),
+				Low: l.Low.Dec(), Block: a.block}
+		}
+		changed, err := l.Store.RecordLow(ctx, a.ID, c)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 // Balance configures the watch over the balances of a chain's accounts.
 type Balance struct {
 	Low      *uint256.Int // wei; nil: no account is low
+	Events   bool
 	Interval time.Duration
 	TopUps   []TopUp
 }
@@ -34,6 +35,10 @@ func chainBalance() field[Chain] {
 				"below this, in wei: it is logged and counted (fencepost_low_balances) before it "+
 				"is UNFUNDED. Not set: no account is low.",
 			func(b *Balance) **uint256.Int { return &b.Low }),
+		value("events", yesNo(), "false",
+			"Emits the event LOW_BALANCE each time that an account becomes low. Set it after all "+
+				"nodes are upgraded.",
+			func(b *Balance) *bool { return &b.Events }),
 		value("interval", span(time.Second, 24*time.Hour), "1m",
 			"How often each node reads the balances.",
 			func(b *Balance) *time.Duration { return &b.Interval }),

@@ -123,6 +123,16 @@ BEGIN
     IF TG_OP <> 'INSERT' THEN
         RAISE EXCEPTION 'guard: an event is changed';
     END IF;
+    -- An event of an account is written by whoever sees its balance.
+    IF NEW.kind = 'LOW_BALANCE' AND NEW.fencing_token = 0 AND NEW.state = ''
+       AND EXISTS (SELECT FROM account_balance b
+                    WHERE b.submitter_id = NEW.submitter_id AND b.events >= NEW.seq)
+       AND (NEW.seq = 1 OR EXISTS (
+           SELECT FROM tx_event e
+            WHERE e.submitter_id = NEW.submitter_id AND e.tx_id = NEW.tx_id
+              AND e.seq = NEW.seq - 1)) THEN
+        RETURN NULL;
+    END IF;
     SELECT * INTO tx FROM managed_tx t
      WHERE t.submitter_id = NEW.submitter_id AND t.tx_id = NEW.tx_id;
     IF tx.version IS NULL OR tx.version < NEW.seq THEN

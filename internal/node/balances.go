@@ -29,6 +29,7 @@ func (l *ledger) balanceWatches() (all []run.Service) {
 		}
 		o := funds.Options{
 			Name: c.Name, Chain: txn.ChainID(c.ChainID), Low: c.Balance.Low,
+			Events:   c.Balance.Events,
 			Interval: c.Balance.Interval, Store: l.store, Balances: l.chains[i].BalancesAt,
 			Clock: clock.Real{}, Logger: l.log,
 			Counted: func(low int, held map[string]int) { l.funds.count(c, low, held) },

@@ -176,6 +176,17 @@ func (f SinkFeed) Follow(ctx context.Context, position string, idle time.Duratio
 }
 
 func sinkEvent(e *store.EventInfo) *sink.Event {
+	if e.Tx.IsAccount() {
+		return &sink.Event{
+			Content: &pb.SinkEvent{
+				Id: fmt.Sprintf("%s/%d", e.Tx, e.Seq),
+				Content: &pb.SinkEvent_AccountEvent{
+					AccountEvent: server.AccountEventMessage(e)},
+			},
+			Submitter: e.Submitter, Name: e.SubmitterName, Tx: e.Tx, Seq: e.Seq, Kind: e.Kind,
+			At: e.At,
+		}
+	}
 	message := server.EventMessage(e)
 	return &sink.Event{
 		Content: &pb.SinkEvent{

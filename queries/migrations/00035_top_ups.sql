@@ -7,6 +7,7 @@ CREATE TABLE account_balance (
     submitter_id INT PRIMARY KEY REFERENCES submitter,
     low          BOOLEAN NOT NULL DEFAULT FALSE,
     falls        BIGINT NOT NULL DEFAULT 0 CHECK (falls >= 0), -- how often it became low
+    events       BIGINT NOT NULL DEFAULT 0 CHECK (events >= 0), -- of the account, in the feed
     -- of the reading that was judged; -1: none was
     block        BIGINT NOT NULL DEFAULT -1 CHECK (block >= -1),
     top_up_held  TEXT NOT NULL DEFAULT '', -- why the account gets no top-up; empty: none is needed

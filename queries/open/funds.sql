@@ -63,21 +63,31 @@ SELECT i.submitter_id FROM unnest(@submitter_ids::INT[]) AS i(submitter_id)
     ON CONFLICT DO NOTHING;
 
 -- RecordLow records that an account became low, or no longer is. A reading of an older block than
--- the last judgement, as of an endpoint that lags, changes nothing. It reports each change once.
+-- the last judgement, as of an endpoint that lags, changes nothing. It reports each change once,
+-- and with @emit writes the event of a fall: an event of the account, in the feed of events.
 -- name: RecordLow :one
 WITH held AS MATERIALIZED (
     -- locked first, as in CancelQueued
     SELECT b.submitter_id FROM account_balance b
      WHERE b.submitter_id = @submitter_id AND b.low <> @low::BOOLEAN AND b.block < @block::BIGINT
        FOR NO KEY UPDATE
+), judged AS (
+    UPDATE account_balance b
+       SET low = @low::BOOLEAN, falls = b.falls + CASE WHEN @low::BOOLEAN THEN 1 ELSE 0 END,
+           events = b.events + CASE WHEN @low::BOOLEAN AND @emit::BOOLEAN THEN 1 ELSE 0 END,
+           block = @block::BIGINT, changed_at = clock_timestamp()
+      FROM held h
+     WHERE b.submitter_id = h.submitter_id
+    RETURNING b.submitter_id, b.falls, b.events
+), event_recorded AS (
+    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+                          message)
+    SELECT j.submitter_id, @stream::UUID, j.events, 'LOW_BALANCE', '', '', 'UNKNOWN', '',
+           @message::TEXT
+      FROM judged j
+     WHERE @low::BOOLEAN AND @emit::BOOLEAN
 )
-UPDATE account_balance b
-   SET low = @low::BOOLEAN, falls = b.falls + CASE WHEN @low::BOOLEAN THEN 1 ELSE 0 END,
-       block = @block::BIGINT,
-       changed_at = clock_timestamp()
-  FROM held h
- WHERE b.submitter_id = h.submitter_id
-RETURNING b.falls;
+SELECT j.falls FROM judged j;
 
 -- RecordHeld records why an account gets no top-up, and reports each change once.
 -- name: RecordHeld :execrows

@@ -74,16 +74,18 @@ SELECT (SELECT count(*) FROM (SELECT FROM sink_parked p
                                WHERE p.sink = @sink AND p.due_at IS NULL
                                LIMIT @most::BIGINT) b)::BIGINT AS dead;
 
--- SinkFacts reads what events do not have. The transactions exist.
+-- SinkFacts reads what events do not have. The transactions exist; an account has neither request
+-- id nor labels.
 -- name: SinkFacts :many
-SELECT t.tx_id, t.request_id, t.labels,
-       EXISTS (SELECT FROM sink_parked p WHERE p.sink = @sink AND p.tx_id = t.tx_id) AS parked
+SELECT k.tx_id::UUID AS tx_id, coalesce(t.request_id, '')::TEXT AS request_id,
+       coalesce(t.labels, '{}')::JSONB AS labels,
+       EXISTS (SELECT FROM sink_parked p WHERE p.sink = @sink AND p.tx_id = k.tx_id) AS parked
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@tx_ids::UUID[]) AS tx_id) k
- CROSS JOIN LATERAL (
-       SELECT m.tx_id, m.request_id, m.labels FROM managed_tx m
+ LEFT JOIN LATERAL (
+       SELECT m.request_id, m.labels FROM managed_tx m
         WHERE m.submitter_id = k.submitter_id AND m.tx_id = k.tx_id
           AND (m.submitter_id, m.tx_id) >= (k.submitter_id, k.tx_id)
-       OFFSET 0) t;
+       OFFSET 0) t ON TRUE;
 
 -- DueParked reads the parked transactions whose retry is due.
 -- name: DueParked :many

@@ -31,7 +31,7 @@ func (f *Feed) Follow(ctx context.Context, at store.Position, idle time.Duration
 	s.timer = f.clock.NewTimer(idle)
 	defer s.timer.Stop()
 	var err error
-	if s.subscription, err = f.join(ctx, Target{}, nil, true); err != nil {
+	if s.subscription, err = f.join(ctx, Target{Accounts: true}, nil, true); err != nil {
 		return err
 	}
 	defer s.subscription.leave()

@@ -209,6 +209,8 @@ func (s *subscription) count(chunks []chunk) (n int) {
 
 func (s *subscription) matches(e *store.EventInfo) bool {
 	switch {
+	case e.Tx.IsAccount() && !s.target.Accounts:
+		return false
 	case s.target.Tx != txn.TxID{}:
 		return e.Tx == s.target.Tx
 	case s.target.Txs != nil && !s.isNamed(e):

@@ -18,6 +18,7 @@ type Target struct {
 	Txs       *IDSet
 	Submitter txn.SubmitterID
 	States    StateSet
+	Accounts  bool   // events of accounts too; not of named transactions
 	labels    string // sorted "key=value" lines; values have no line breaks
 }
 
@@ -56,6 +57,7 @@ func (t Target) indexKeys() (keys []Target) {
 		return keys
 	}
 	t.labels, _, _ = strings.Cut(t.labels, "\n")
+	t.Accounts = false
 	if t.States == 0 || t.Tx != (txn.TxID{}) {
 		t.States = 0
 		return []Target{t}

@@ -92,10 +92,9 @@ func parameters(ask *pb.WatchTxRequest, query url.Values) error {
 		case name == "resume_token" || name == "resumeToken":
 			ask.ResumeToken = value
 		case name == "until_final" || name == "untilFinal":
-			if value != "true" && value != "false" {
-				err = status.InvalidField("until_final", "must be true or false")
-			}
-			ask.UntilFinal = value == "true"
+			ask.UntilFinal, err = yesNo("until_final", value)
+		case name == "account_events" || name == "accountEvents":
+			ask.AccountEvents, err = yesNo("account_events", value)
 		case name == "heartbeat":
 			ask.Heartbeat, err = heartbeat(value)
 		case ask.GetRequest() != nil && (name == "submitter" || name == "request.submitter"):
@@ -113,6 +112,13 @@ func parameters(ask *pb.WatchTxRequest, query url.Values) error {
 		}
 	}
 	return nil
+}
+
+func yesNo(name, value string) (bool, error) {
+	if value != "true" && value != "false" {
+		return false, status.InvalidField(name, "must be true or false")
+	}
+	return value == "true", nil
 }
 
 func statesOfNames(names []string) (states []pb.TxState, err error) {

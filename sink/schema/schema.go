@@ -14,7 +14,7 @@ import (
 
 //go:generate go run ./write ../../docs
 
-const typePattern = `^dev\.fencepost\.(tx\.[a-z_]+|ledger\.restored)$`
+const typePattern = `^dev\.fencepost\.((tx|account)\.[a-z_]+|ledger\.restored)$`
 
 type object = map[string]any
 
@@ -30,16 +30,16 @@ func JSON() ([]byte, error) {
 		"required": []string{"specversion", "id", "source", "type", "time", "data"},
 		"properties": object{
 			"specversion":     object{"const": "1.0"},
-			"id":              text("<tx_id>/<seq>: the same in each delivery of the event"),
+			"id":              text("<subject>/<seq>: the same in each delivery of the event"),
 			"source":          text("the ledger"),
 			"type":            object{"type": "string", "pattern": typePattern},
-			"subject":         text("tx_id"),
+			"subject":         text("tx_id, or the id of the account's events"),
 			"time":            object{"type": "string", "format": "date-time"},
 			"datacontenttype": object{"const": "application/json"},
 			"submitter":       text("name of the account"),
 			"requestid":       text("the caller's idempotency key"),
 			"sequence":        object{"type": "string", "pattern": "^[0-9]{20}$"},
-			"partitionkey":    text("tx_id"),
+			"partitionkey":    text("the subject"),
 			"data":            reference("SinkEvent"),
 		},
 		"additionalProperties": false,
@@ -189,8 +189,8 @@ func AsyncAPI() ([]byte, error) {
 	return indent(object{
 		"asyncapi": "3.0.0",
 		"info": object{"title": "Events of Fencepost", "version": "v1",
-			"description": "State changes of transactions, at least once and in order per " +
-				"transaction."},
+			"description": "State changes of transactions and events of accounts, at least " +
+				"once and in order per transaction and account."},
 		"defaultContentType": "application/cloudevents+json",
 		"channels":           described,
 		"operations":         operations,

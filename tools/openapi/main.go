@@ -71,12 +71,15 @@ var targets = map[string]target{
 	},
 	"/api/v1/tx/by-request/events": {
 		needs:  []string{"submitter", "requestId"},
-		leaves: []string{"labels"},
+		leaves: []string{"labels", "accountEvents"},
 	},
-	"/api/v1/tx/by-ids/events":              {needs: []string{"txIds"}, leaves: []string{"labels"}},
-	"/api/v1/tx/{txId}/events":              {leaves: []string{"labels"}},
+	"/api/v1/tx/by-ids/events": {
+		needs:  []string{"txIds"},
+		leaves: []string{"labels", "accountEvents"},
+	},
+	"/api/v1/tx/{txId}/events":              {leaves: []string{"labels", "accountEvents"}},
 	"/api/v1/submitters/{submitter}/events": {leaves: []string{"untilFinal"}},
-	"/api/v1/pools/{pool}/events":           {leaves: []string{"untilFinal"}},
+	"/api/v1/pools/{pool}/events":           {leaves: []string{"untilFinal", "accountEvents"}},
 	"/api/v1/events":                        {leaves: []string{"untilFinal"}},
 }
 

@@ -8,6 +8,8 @@ package db
 import (
 	"context"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 const decideTopUp = `-- name: DecideTopUp :execrows
@@ -188,28 +190,48 @@ const recordLow = `-- name: RecordLow :one
 WITH held AS MATERIALIZED (
     -- locked first, as in CancelQueued
     SELECT b.submitter_id FROM account_balance b
-     WHERE b.submitter_id = $3 AND b.low <> $1::BOOLEAN AND b.block < $2::BIGINT
+     WHERE b.submitter_id = $1 AND b.low <> $2::BOOLEAN AND b.block < $3::BIGINT
        FOR NO KEY UPDATE
+), judged AS (
+    UPDATE account_balance b
+       SET low = $2::BOOLEAN, falls = b.falls + CASE WHEN $2::BOOLEAN THEN 1 ELSE 0 END,
+           events = b.events + CASE WHEN $2::BOOLEAN AND $4::BOOLEAN THEN 1 ELSE 0 END,
+           block = $3::BIGINT, changed_at = clock_timestamp()
+      FROM held h
+     WHERE b.submitter_id = h.submitter_id
+    RETURNING b.submitter_id, b.falls, b.events
+), event_recorded AS (
+    INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+                          message)
+    SELECT j.submitter_id, $5::UUID, j.events, 'LOW_BALANCE', '', '', 'UNKNOWN', '',
+           $6::TEXT
+      FROM judged j
+     WHERE $2::BOOLEAN AND $4::BOOLEAN
 )
-UPDATE account_balance b
-   SET low = $1::BOOLEAN, falls = b.falls + CASE WHEN $1::BOOLEAN THEN 1 ELSE 0 END,
-       block = $2::BIGINT,
-       changed_at = clock_timestamp()
-  FROM held h
- WHERE b.submitter_id = h.submitter_id
-RETURNING b.falls
+SELECT j.falls FROM judged j
 `
 
 type RecordLowParams struct {
+	SubmitterID int32
 	Low         bool
 	Block       int64
-	SubmitterID int32
+	Emit        bool
+	Stream      uuid.UUID
+	Message     string
 }
 
 // RecordLow records that an account became low, or no longer is. A reading of an older block than
-// the last judgement, as of an endpoint that lags, changes nothing. It reports each change once.
+// the last judgement, as of an endpoint that lags, changes nothing. It reports each change once,
+// and with @emit writes the event of a fall: an event of the account, in the feed of events.
 func (q *Queries) RecordLow(ctx context.Context, arg RecordLowParams) (int64, error) {
-	row := q.db.QueryRow(ctx, recordLow, arg.Low, arg.Block, arg.SubmitterID)
+	row := q.db.QueryRow(ctx, recordLow,
+		arg.SubmitterID,
+		arg.Low,
+		arg.Block,
+		arg.Emit,
+		arg.Stream,
+		arg.Message,
+	)
 	var falls int64
 	err := row.Scan(&falls)
 	return falls, err

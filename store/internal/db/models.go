@@ -22,6 +22,7 @@ type AccountBalance struct {
 	SubmitterID int32
 	Low         bool
 	Falls       int64
+	Events      int64
 	Block       int64
 	TopUpHeld   string
 	ChangedAt   time.Time

@@ -660,14 +660,15 @@ func (q *Queries) SinkCursors(ctx context.Context, sink string) ([]SinkCursorsRo
 }
 
 const sinkFacts = `-- name: SinkFacts :many
-SELECT t.tx_id, t.request_id, t.labels,
-       EXISTS (SELECT FROM sink_parked p WHERE p.sink = $1 AND p.tx_id = t.tx_id) AS parked
+SELECT k.tx_id::UUID AS tx_id, coalesce(t.request_id, '')::TEXT AS request_id,
+       coalesce(t.labels, '{}')::JSONB AS labels,
+       EXISTS (SELECT FROM sink_parked p WHERE p.sink = $1 AND p.tx_id = k.tx_id) AS parked
   FROM (SELECT unnest($2::INT[]) AS submitter_id, unnest($3::UUID[]) AS tx_id) k
- CROSS JOIN LATERAL (
-       SELECT m.tx_id, m.request_id, m.labels FROM managed_tx m
+ LEFT JOIN LATERAL (
+       SELECT m.request_id, m.labels FROM managed_tx m
         WHERE m.submitter_id = k.submitter_id AND m.tx_id = k.tx_id
           AND (m.submitter_id, m.tx_id) >= (k.submitter_id, k.tx_id)
-       OFFSET 0) t
+       OFFSET 0) t ON TRUE
 `
 
 type SinkFactsParams struct {
@@ -683,7 +684,8 @@ type SinkFactsRow struct {
 	Parked    bool
 }
 
-// SinkFacts reads what events do not have. The transactions exist.
+// SinkFacts reads what events do not have. The transactions exist; an account has neither request
+// id nor labels.
 func (q *Queries) SinkFacts(ctx context.Context, arg SinkFactsParams) ([]SinkFactsRow, error) {
 	rows, err := q.db.Query(ctx, sinkFacts, arg.Sink, arg.SubmitterIds, arg.TxIds)
 	if err != nil {

@@ -1172,7 +1172,8 @@ func (x *ReplaySinkResponse) GetSink() *Sink {
 // SinkEvent is the content of a delivered event.
 type SinkEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "<tx_id>/<seq>", or "ledger/<number>": the same in each delivery of the event.
+	// "<tx_id>/<seq>", "<id of the account event>/<seq>", or "ledger/<number>": the same in each
+	// delivery of the event.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Of the transaction.
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1182,6 +1183,7 @@ type SinkEvent struct {
 	//
 	//	*SinkEvent_Event
 	//	*SinkEvent_Restored
+	//	*SinkEvent_AccountEvent
 	Content       isSinkEvent_Content `protobuf_oneof:"content"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1263,6 +1265,15 @@ func (x *SinkEvent) GetRestored() *LedgerRestored {
 	return nil
 }
 
+func (x *SinkEvent) GetAccountEvent() *AccountEvent {
+	if x != nil {
+		if x, ok := x.Content.(*SinkEvent_AccountEvent); ok {
+			return x.AccountEvent
+		}
+	}
+	return nil
+}
+
 type isSinkEvent_Content interface {
 	isSinkEvent_Content()
 }
@@ -1275,9 +1286,15 @@ type SinkEvent_Restored struct {
 	Restored *LedgerRestored `protobuf:"bytes,5,opt,name=restored,proto3,oneof"`
 }
 
+type SinkEvent_AccountEvent struct {
+	AccountEvent *AccountEvent `protobuf:"bytes,40,opt,name=account_event,json=accountEvent,proto3,oneof"`
+}
+
 func (*SinkEvent_Event) isSinkEvent_Content() {}
 
 func (*SinkEvent_Restored) isSinkEvent_Content() {}
+
+func (*SinkEvent_AccountEvent) isSinkEvent_Content() {}
 
 // LedgerRestored reports that the ledger was restored from a backup or moved. After a restore,
 // later events may repeat ids of events that the lost part of the ledger had.
@@ -1409,14 +1426,15 @@ const file_fencepost_v1_sink_proto_rawDesc = "" +
 	"\x06ledger\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18@R\x06ledgerB\r\n" +
 	"\x04from\x12\x05\xbaH\x02\b\x01\"<\n" +
 	"\x12ReplaySinkResponse\x12&\n" +
-	"\x04sink\x18\x01 \x01(\v2\x12.fencepost.v1.SinkR\x04sink\"\xa8\x02\n" +
+	"\x04sink\x18\x01 \x01(\v2\x12.fencepost.v1.SinkR\x04sink\"\xeb\x02\n" +
 	"\tSinkEvent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x12;\n" +
 	"\x06labels\x18\x03 \x03(\v2#.fencepost.v1.SinkEvent.LabelsEntryR\x06labels\x12-\n" +
 	"\x05event\x18\x04 \x01(\v2\x15.fencepost.v1.TxEventH\x00R\x05event\x12:\n" +
-	"\brestored\x18\x05 \x01(\v2\x1c.fencepost.v1.LedgerRestoredH\x00R\brestored\x1a9\n" +
+	"\brestored\x18\x05 \x01(\v2\x1c.fencepost.v1.LedgerRestoredH\x00R\brestored\x12A\n" +
+	"\raccount_event\x18( \x01(\v2\x1a.fencepost.v1.AccountEventH\x00R\faccountEvent\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
@@ -1478,6 +1496,7 @@ var file_fencepost_v1_sink_proto_goTypes = []any{
 	nil,                              // 19: fencepost.v1.SinkEvent.LabelsEntry
 	(*timestamppb.Timestamp)(nil),    // 20: google.protobuf.Timestamp
 	(*TxEvent)(nil),                  // 21: fencepost.v1.TxEvent
+	(*AccountEvent)(nil),             // 22: fencepost.v1.AccountEvent
 }
 var file_fencepost_v1_sink_proto_depIdxs = []int32{
 	0,  // 0: fencepost.v1.Sink.status:type_name -> fencepost.v1.SinkStatus
@@ -1494,26 +1513,27 @@ var file_fencepost_v1_sink_proto_depIdxs = []int32{
 	19, // 11: fencepost.v1.SinkEvent.labels:type_name -> fencepost.v1.SinkEvent.LabelsEntry
 	21, // 12: fencepost.v1.SinkEvent.event:type_name -> fencepost.v1.TxEvent
 	18, // 13: fencepost.v1.SinkEvent.restored:type_name -> fencepost.v1.LedgerRestored
-	20, // 14: fencepost.v1.LedgerRestored.time:type_name -> google.protobuf.Timestamp
-	3,  // 15: fencepost.v1.SinkService.ListSinks:input_type -> fencepost.v1.ListSinksRequest
-	5,  // 16: fencepost.v1.SinkService.ListUndelivered:input_type -> fencepost.v1.ListUndeliveredRequest
-	7,  // 17: fencepost.v1.SinkService.PauseSink:input_type -> fencepost.v1.PauseSinkRequest
-	9,  // 18: fencepost.v1.SinkService.ResumeSink:input_type -> fencepost.v1.ResumeSinkRequest
-	11, // 19: fencepost.v1.SinkService.RetryUndelivered:input_type -> fencepost.v1.RetryUndeliveredRequest
-	13, // 20: fencepost.v1.SinkService.SkipUndelivered:input_type -> fencepost.v1.SkipUndeliveredRequest
-	15, // 21: fencepost.v1.SinkService.ReplaySink:input_type -> fencepost.v1.ReplaySinkRequest
-	4,  // 22: fencepost.v1.SinkService.ListSinks:output_type -> fencepost.v1.ListSinksResponse
-	6,  // 23: fencepost.v1.SinkService.ListUndelivered:output_type -> fencepost.v1.ListUndeliveredResponse
-	8,  // 24: fencepost.v1.SinkService.PauseSink:output_type -> fencepost.v1.PauseSinkResponse
-	10, // 25: fencepost.v1.SinkService.ResumeSink:output_type -> fencepost.v1.ResumeSinkResponse
-	12, // 26: fencepost.v1.SinkService.RetryUndelivered:output_type -> fencepost.v1.RetryUndeliveredResponse
-	14, // 27: fencepost.v1.SinkService.SkipUndelivered:output_type -> fencepost.v1.SkipUndeliveredResponse
-	16, // 28: fencepost.v1.SinkService.ReplaySink:output_type -> fencepost.v1.ReplaySinkResponse
-	22, // [22:29] is the sub-list for method output_type
-	15, // [15:22] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	22, // 14: fencepost.v1.SinkEvent.account_event:type_name -> fencepost.v1.AccountEvent
+	20, // 15: fencepost.v1.LedgerRestored.time:type_name -> google.protobuf.Timestamp
+	3,  // 16: fencepost.v1.SinkService.ListSinks:input_type -> fencepost.v1.ListSinksRequest
+	5,  // 17: fencepost.v1.SinkService.ListUndelivered:input_type -> fencepost.v1.ListUndeliveredRequest
+	7,  // 18: fencepost.v1.SinkService.PauseSink:input_type -> fencepost.v1.PauseSinkRequest
+	9,  // 19: fencepost.v1.SinkService.ResumeSink:input_type -> fencepost.v1.ResumeSinkRequest
+	11, // 20: fencepost.v1.SinkService.RetryUndelivered:input_type -> fencepost.v1.RetryUndeliveredRequest
+	13, // 21: fencepost.v1.SinkService.SkipUndelivered:input_type -> fencepost.v1.SkipUndeliveredRequest
+	15, // 22: fencepost.v1.SinkService.ReplaySink:input_type -> fencepost.v1.ReplaySinkRequest
+	4,  // 23: fencepost.v1.SinkService.ListSinks:output_type -> fencepost.v1.ListSinksResponse
+	6,  // 24: fencepost.v1.SinkService.ListUndelivered:output_type -> fencepost.v1.ListUndeliveredResponse
+	8,  // 25: fencepost.v1.SinkService.PauseSink:output_type -> fencepost.v1.PauseSinkResponse
+	10, // 26: fencepost.v1.SinkService.ResumeSink:output_type -> fencepost.v1.ResumeSinkResponse
+	12, // 27: fencepost.v1.SinkService.RetryUndelivered:output_type -> fencepost.v1.RetryUndeliveredResponse
+	14, // 28: fencepost.v1.SinkService.SkipUndelivered:output_type -> fencepost.v1.SkipUndeliveredResponse
+	16, // 29: fencepost.v1.SinkService.ReplaySink:output_type -> fencepost.v1.ReplaySinkResponse
+	23, // [23:30] is the sub-list for method output_type
+	16, // [16:23] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_sink_proto_init() }
@@ -1529,6 +1549,7 @@ func file_fencepost_v1_sink_proto_init() {
 	file_fencepost_v1_sink_proto_msgTypes[16].OneofWrappers = []any{
 		(*SinkEvent_Event)(nil),
 		(*SinkEvent_Restored)(nil),
+		(*SinkEvent_AccountEvent)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -403,6 +403,54 @@ func (TxView) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{4}
 }
 
+type AccountEventKind int32
+
+const (
+	AccountEventKind_ACCOUNT_EVENT_KIND_UNSPECIFIED AccountEventKind = 0
+	// The balance, minus the cost of accepted transactions, fell below the limit of the chain's
+	// configuration (balance.low). Emitted once for each fall, if balance.events is set.
+	AccountEventKind_ACCOUNT_EVENT_KIND_LOW_BALANCE AccountEventKind = 1
+)
+
+// Enum value maps for AccountEventKind.
+var (
+	AccountEventKind_name = map[int32]string{
+		0: "ACCOUNT_EVENT_KIND_UNSPECIFIED",
+		1: "ACCOUNT_EVENT_KIND_LOW_BALANCE",
+	}
+	AccountEventKind_value = map[string]int32{
+		"ACCOUNT_EVENT_KIND_UNSPECIFIED": 0,
+		"ACCOUNT_EVENT_KIND_LOW_BALANCE": 1,
+	}
+)
+
+func (x AccountEventKind) Enum() *AccountEventKind {
+	p := new(AccountEventKind)
+	*p = x
+	return p
+}
+
+func (x AccountEventKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AccountEventKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_fencepost_v1_tx_proto_enumTypes[5].Descriptor()
+}
+
+func (AccountEventKind) Type() protoreflect.EnumType {
+	return &file_fencepost_v1_tx_proto_enumTypes[5]
+}
+
+func (x AccountEventKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AccountEventKind.Descriptor instead.
+func (AccountEventKind) EnumDescriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{5}
+}
+
 // TxSpeed chooses the fee offered for fast inclusion.
 type TxSpeed int32
 
@@ -441,11 +489,11 @@ func (x TxSpeed) String() string {
 }
 
 func (TxSpeed) Descriptor() protoreflect.EnumDescriptor {
-	return file_fencepost_v1_tx_proto_enumTypes[5].Descriptor()
+	return file_fencepost_v1_tx_proto_enumTypes[6].Descriptor()
 }
 
 func (TxSpeed) Type() protoreflect.EnumType {
-	return &file_fencepost_v1_tx_proto_enumTypes[5]
+	return &file_fencepost_v1_tx_proto_enumTypes[6]
 }
 
 func (x TxSpeed) Number() protoreflect.EnumNumber {
@@ -454,7 +502,7 @@ func (x TxSpeed) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TxSpeed.Descriptor instead.
 func (TxSpeed) EnumDescriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{5}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{6}
 }
 
 // CancelOutcome is the immediate result of a cancellation.
@@ -500,11 +548,11 @@ func (x CancelOutcome) String() string {
 }
 
 func (CancelOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_fencepost_v1_tx_proto_enumTypes[6].Descriptor()
+	return file_fencepost_v1_tx_proto_enumTypes[7].Descriptor()
 }
 
 func (CancelOutcome) Type() protoreflect.EnumType {
-	return &file_fencepost_v1_tx_proto_enumTypes[6]
+	return &file_fencepost_v1_tx_proto_enumTypes[7]
 }
 
 func (x CancelOutcome) Number() protoreflect.EnumNumber {
@@ -513,7 +561,7 @@ func (x CancelOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CancelOutcome.Descriptor instead.
 func (CancelOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{6}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{7}
 }
 
 // Payload is the content of a transaction. The submitter is the sender, and Fencepost assigns the
@@ -1417,6 +1465,121 @@ func (x *TxEvent) GetConfirmations() []*BlockRef {
 	return nil
 }
 
+// AccountEvent is an event of an account, and of none of its transactions.
+type AccountEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "<id>/<seq>" is the id of the event in sinks.
+	Id        string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Submitter string `protobuf:"bytes,2,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// 1, 2, 3, ... per account, without gaps.
+	Seq  uint64           `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	Kind AccountEventKind `protobuf:"varint,4,opt,name=kind,proto3,enum=fencepost.v1.AccountEventKind" json:"kind,omitempty"`
+	// In wei, decimal.
+	Balance string `protobuf:"bytes,5,opt,name=balance,proto3" json:"balance,omitempty"`
+	// The cost of accepted transactions, in wei, decimal: see Balance.
+	Committed string `protobuf:"bytes,6,opt,name=committed,proto3" json:"committed,omitempty"`
+	// The limit, in wei, decimal.
+	Low string `protobuf:"bytes,7,opt,name=low,proto3" json:"low,omitempty"`
+	// Block of the balance.
+	Block         uint64                 `protobuf:"varint,8,opt,name=block,proto3" json:"block,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AccountEvent) Reset() {
+	*x = AccountEvent{}
+	mi := &file_fencepost_v1_tx_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccountEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccountEvent) ProtoMessage() {}
+
+func (x *AccountEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_fencepost_v1_tx_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccountEvent.ProtoReflect.Descriptor instead.
+func (*AccountEvent) Descriptor() ([]byte, []int) {
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *AccountEvent) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AccountEvent) GetSubmitter() string {
+	if x != nil {
+		return x.Submitter
+	}
+	return ""
+}
+
+func (x *AccountEvent) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *AccountEvent) GetKind() AccountEventKind {
+	if x != nil {
+		return x.Kind
+	}
+	return AccountEventKind_ACCOUNT_EVENT_KIND_UNSPECIFIED
+}
+
+func (x *AccountEvent) GetBalance() string {
+	if x != nil {
+		return x.Balance
+	}
+	return ""
+}
+
+func (x *AccountEvent) GetCommitted() string {
+	if x != nil {
+		return x.Committed
+	}
+	return ""
+}
+
+func (x *AccountEvent) GetLow() string {
+	if x != nil {
+		return x.Low
+	}
+	return ""
+}
+
+func (x *AccountEvent) GetBlock() uint64 {
+	if x != nil {
+		return x.Block
+	}
+	return 0
+}
+
+func (x *AccountEvent) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 type CreateTxRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Registered name, or CAIP-10 account id ("eip155:31337:0x..."). Empty with a pool.
@@ -1446,7 +1609,7 @@ type CreateTxRequest struct {
 
 func (x *CreateTxRequest) Reset() {
 	*x = CreateTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[7]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1621,7 @@ func (x *CreateTxRequest) String() string {
 func (*CreateTxRequest) ProtoMessage() {}
 
 func (x *CreateTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[7]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1634,7 @@ func (x *CreateTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTxRequest.ProtoReflect.Descriptor instead.
 func (*CreateTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{7}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CreateTxRequest) GetSubmitter() string {
@@ -1544,7 +1707,7 @@ type Terms struct {
 
 func (x *Terms) Reset() {
 	*x = Terms{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[8]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1719,7 @@ func (x *Terms) String() string {
 func (*Terms) ProtoMessage() {}
 
 func (x *Terms) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[8]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1732,7 @@ func (x *Terms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Terms.ProtoReflect.Descriptor instead.
 func (*Terms) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{8}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Terms) GetSpeed() TxSpeed {
@@ -1611,7 +1774,7 @@ type CreateTxResponse struct {
 
 func (x *CreateTxResponse) Reset() {
 	*x = CreateTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[9]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +1786,7 @@ func (x *CreateTxResponse) String() string {
 func (*CreateTxResponse) ProtoMessage() {}
 
 func (x *CreateTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[9]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +1799,7 @@ func (x *CreateTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTxResponse.ProtoReflect.Descriptor instead.
 func (*CreateTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{9}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CreateTxResponse) GetTx() *Tx {
@@ -1671,7 +1834,7 @@ type SimulateTxRequest struct {
 
 func (x *SimulateTxRequest) Reset() {
 	*x = SimulateTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1683,7 +1846,7 @@ func (x *SimulateTxRequest) String() string {
 func (*SimulateTxRequest) ProtoMessage() {}
 
 func (x *SimulateTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[10]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1696,7 +1859,7 @@ func (x *SimulateTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateTxRequest.ProtoReflect.Descriptor instead.
 func (*SimulateTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{10}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SimulateTxRequest) GetSubmitter() string {
@@ -1765,7 +1928,7 @@ type SimulateTxResponse struct {
 
 func (x *SimulateTxResponse) Reset() {
 	*x = SimulateTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +1940,7 @@ func (x *SimulateTxResponse) String() string {
 func (*SimulateTxResponse) ProtoMessage() {}
 
 func (x *SimulateTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[11]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +1953,7 @@ func (x *SimulateTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateTxResponse.ProtoReflect.Descriptor instead.
 func (*SimulateTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{11}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SimulateTxResponse) GetOutcomeClass() string {
@@ -1873,7 +2036,7 @@ type BatchCreateTxRequest struct {
 
 func (x *BatchCreateTxRequest) Reset() {
 	*x = BatchCreateTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1885,7 +2048,7 @@ func (x *BatchCreateTxRequest) String() string {
 func (*BatchCreateTxRequest) ProtoMessage() {}
 
 func (x *BatchCreateTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[12]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1898,7 +2061,7 @@ func (x *BatchCreateTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateTxRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{12}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BatchCreateTxRequest) GetRequests() []*CreateTxRequest {
@@ -1918,7 +2081,7 @@ type BatchCreateTxResponse struct {
 
 func (x *BatchCreateTxResponse) Reset() {
 	*x = BatchCreateTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1930,7 +2093,7 @@ func (x *BatchCreateTxResponse) String() string {
 func (*BatchCreateTxResponse) ProtoMessage() {}
 
 func (x *BatchCreateTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[13]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1943,7 +2106,7 @@ func (x *BatchCreateTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateTxResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{13}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BatchCreateTxResponse) GetResults() []*BatchCreateTxResult {
@@ -1969,7 +2132,7 @@ type BatchCreateTxResult struct {
 
 func (x *BatchCreateTxResult) Reset() {
 	*x = BatchCreateTxResult{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2144,7 @@ func (x *BatchCreateTxResult) String() string {
 func (*BatchCreateTxResult) ProtoMessage() {}
 
 func (x *BatchCreateTxResult) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[14]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2157,7 @@ func (x *BatchCreateTxResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateTxResult.ProtoReflect.Descriptor instead.
 func (*BatchCreateTxResult) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{14}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *BatchCreateTxResult) GetResult() isBatchCreateTxResult_Result {
@@ -2060,7 +2223,7 @@ type RequestKey struct {
 
 func (x *RequestKey) Reset() {
 	*x = RequestKey{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2235,7 @@ func (x *RequestKey) String() string {
 func (*RequestKey) ProtoMessage() {}
 
 func (x *RequestKey) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[15]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2248,7 @@ func (x *RequestKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestKey.ProtoReflect.Descriptor instead.
 func (*RequestKey) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{15}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RequestKey) GetSubmitter() string {
@@ -2124,7 +2287,7 @@ type GetTxRequest struct {
 
 func (x *GetTxRequest) Reset() {
 	*x = GetTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2136,7 +2299,7 @@ func (x *GetTxRequest) String() string {
 func (*GetTxRequest) ProtoMessage() {}
 
 func (x *GetTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[16]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2149,7 +2312,7 @@ func (x *GetTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTxRequest.ProtoReflect.Descriptor instead.
 func (*GetTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{16}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetTxRequest) GetKey() isGetTxRequest_Key {
@@ -2227,7 +2390,7 @@ type GetTxResponse struct {
 
 func (x *GetTxResponse) Reset() {
 	*x = GetTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2239,7 +2402,7 @@ func (x *GetTxResponse) String() string {
 func (*GetTxResponse) ProtoMessage() {}
 
 func (x *GetTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[17]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2252,7 +2415,7 @@ func (x *GetTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTxResponse.ProtoReflect.Descriptor instead.
 func (*GetTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{17}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetTxResponse) GetTx() *Tx {
@@ -2289,7 +2452,7 @@ type ListTxsRequest struct {
 
 func (x *ListTxsRequest) Reset() {
 	*x = ListTxsRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2301,7 +2464,7 @@ func (x *ListTxsRequest) String() string {
 func (*ListTxsRequest) ProtoMessage() {}
 
 func (x *ListTxsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[18]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2314,7 +2477,7 @@ func (x *ListTxsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTxsRequest.ProtoReflect.Descriptor instead.
 func (*ListTxsRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{18}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListTxsRequest) GetSubmitter() string {
@@ -2401,7 +2564,7 @@ type ListTxsResponse struct {
 
 func (x *ListTxsResponse) Reset() {
 	*x = ListTxsResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2576,7 @@ func (x *ListTxsResponse) String() string {
 func (*ListTxsResponse) ProtoMessage() {}
 
 func (x *ListTxsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[19]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2589,7 @@ func (x *ListTxsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTxsResponse.ProtoReflect.Descriptor instead.
 func (*ListTxsResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{19}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListTxsResponse) GetTxs() []*Tx {
@@ -2464,7 +2627,7 @@ type CancelTxRequest struct {
 
 func (x *CancelTxRequest) Reset() {
 	*x = CancelTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2639,7 @@ func (x *CancelTxRequest) String() string {
 func (*CancelTxRequest) ProtoMessage() {}
 
 func (x *CancelTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[20]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2652,7 @@ func (x *CancelTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTxRequest.ProtoReflect.Descriptor instead.
 func (*CancelTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{20}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CancelTxRequest) GetTxId() string {
@@ -2523,7 +2686,7 @@ type CancelTxResponse struct {
 
 func (x *CancelTxResponse) Reset() {
 	*x = CancelTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2535,7 +2698,7 @@ func (x *CancelTxResponse) String() string {
 func (*CancelTxResponse) ProtoMessage() {}
 
 func (x *CancelTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[21]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2548,7 +2711,7 @@ func (x *CancelTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelTxResponse.ProtoReflect.Descriptor instead.
 func (*CancelTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{21}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CancelTxResponse) GetOutcome() CancelOutcome {
@@ -2578,7 +2741,7 @@ type SpeedUpTxRequest struct {
 
 func (x *SpeedUpTxRequest) Reset() {
 	*x = SpeedUpTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +2753,7 @@ func (x *SpeedUpTxRequest) String() string {
 func (*SpeedUpTxRequest) ProtoMessage() {}
 
 func (x *SpeedUpTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[22]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +2766,7 @@ func (x *SpeedUpTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeedUpTxRequest.ProtoReflect.Descriptor instead.
 func (*SpeedUpTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{22}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SpeedUpTxRequest) GetTxId() string {
@@ -2636,7 +2799,7 @@ type SpeedUpTxResponse struct {
 
 func (x *SpeedUpTxResponse) Reset() {
 	*x = SpeedUpTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[23]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2811,7 @@ func (x *SpeedUpTxResponse) String() string {
 func (*SpeedUpTxResponse) ProtoMessage() {}
 
 func (x *SpeedUpTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[23]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2824,7 @@ func (x *SpeedUpTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpeedUpTxResponse.ProtoReflect.Descriptor instead.
 func (*SpeedUpTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{23}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SpeedUpTxResponse) GetTx() *Tx {
@@ -2684,7 +2847,7 @@ type ApproveTxRequest struct {
 
 func (x *ApproveTxRequest) Reset() {
 	*x = ApproveTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2696,7 +2859,7 @@ func (x *ApproveTxRequest) String() string {
 func (*ApproveTxRequest) ProtoMessage() {}
 
 func (x *ApproveTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[24]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2709,7 +2872,7 @@ func (x *ApproveTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveTxRequest.ProtoReflect.Descriptor instead.
 func (*ApproveTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{24}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ApproveTxRequest) GetTxId() string {
@@ -2742,7 +2905,7 @@ type ApproveTxResponse struct {
 
 func (x *ApproveTxResponse) Reset() {
 	*x = ApproveTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +2917,7 @@ func (x *ApproveTxResponse) String() string {
 func (*ApproveTxResponse) ProtoMessage() {}
 
 func (x *ApproveTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[25]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +2930,7 @@ func (x *ApproveTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveTxResponse.ProtoReflect.Descriptor instead.
 func (*ApproveTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{25}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ApproveTxResponse) GetTx() *Tx {
@@ -2790,7 +2953,7 @@ type DenyTxRequest struct {
 
 func (x *DenyTxRequest) Reset() {
 	*x = DenyTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2802,7 +2965,7 @@ func (x *DenyTxRequest) String() string {
 func (*DenyTxRequest) ProtoMessage() {}
 
 func (x *DenyTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[26]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2815,7 +2978,7 @@ func (x *DenyTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DenyTxRequest.ProtoReflect.Descriptor instead.
 func (*DenyTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{26}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DenyTxRequest) GetTxId() string {
@@ -2848,7 +3011,7 @@ type DenyTxResponse struct {
 
 func (x *DenyTxResponse) Reset() {
 	*x = DenyTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[27]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +3023,7 @@ func (x *DenyTxResponse) String() string {
 func (*DenyTxResponse) ProtoMessage() {}
 
 func (x *DenyTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[27]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +3036,7 @@ func (x *DenyTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DenyTxResponse.ProtoReflect.Descriptor instead.
 func (*DenyTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{27}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DenyTxResponse) GetTx() *Tx {
@@ -2892,7 +3055,7 @@ type AllTxs struct {
 
 func (x *AllTxs) Reset() {
 	*x = AllTxs{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[28]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2904,7 +3067,7 @@ func (x *AllTxs) String() string {
 func (*AllTxs) ProtoMessage() {}
 
 func (x *AllTxs) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[28]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2917,7 +3080,7 @@ func (x *AllTxs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllTxs.ProtoReflect.Descriptor instead.
 func (*AllTxs) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{28}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{29}
 }
 
 type WatchTxRequest struct {
@@ -2948,14 +3111,16 @@ type WatchTxRequest struct {
 	// sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
 	// for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
 	// end of past events. A resume_token is valid only with the same states.
-	States        []TxState `protobuf:"varint,9,rep,packed,name=states,proto3,enum=fencepost.v1.TxState" json:"states,omitempty"`
+	States []TxState `protobuf:"varint,9,rep,packed,name=states,proto3,enum=fencepost.v1.TxState" json:"states,omitempty"`
+	// For submitter and all, without labels and states: events of the accounts too.
+	AccountEvents bool `protobuf:"varint,40,opt,name=account_events,json=accountEvents,proto3" json:"account_events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchTxRequest) Reset() {
 	*x = WatchTxRequest{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[29]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2967,7 +3132,7 @@ func (x *WatchTxRequest) String() string {
 func (*WatchTxRequest) ProtoMessage() {}
 
 func (x *WatchTxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[29]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2980,7 +3145,7 @@ func (x *WatchTxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTxRequest.ProtoReflect.Descriptor instead.
 func (*WatchTxRequest) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{29}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WatchTxRequest) GetTarget() isWatchTxRequest_Target {
@@ -3079,6 +3244,13 @@ func (x *WatchTxRequest) GetStates() []TxState {
 	return nil
 }
 
+func (x *WatchTxRequest) GetAccountEvents() bool {
+	if x != nil {
+		return x.AccountEvents
+	}
+	return false
+}
+
 type isWatchTxRequest_Target interface {
 	isWatchTxRequest_Target()
 }
@@ -3140,7 +3312,7 @@ type TxIds struct {
 
 func (x *TxIds) Reset() {
 	*x = TxIds{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[30]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3152,7 +3324,7 @@ func (x *TxIds) String() string {
 func (*TxIds) ProtoMessage() {}
 
 func (x *TxIds) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[30]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3165,7 +3337,7 @@ func (x *TxIds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxIds.ProtoReflect.Descriptor instead.
 func (*TxIds) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{30}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TxIds) GetTxIds() []string {
@@ -3191,7 +3363,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[31]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3203,7 +3375,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[31]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3216,7 +3388,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{31}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Heartbeat) GetTime() *timestamppb.Timestamp {
@@ -3247,6 +3419,7 @@ type WatchTxResponse struct {
 	//	*WatchTxResponse_Event
 	//	*WatchTxResponse_Snapshot
 	//	*WatchTxResponse_Heartbeat
+	//	*WatchTxResponse_AccountEvent
 	Message isWatchTxResponse_Message `protobuf_oneof:"message"`
 	// Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
 	// stream does not repeat snapshots.
@@ -3257,7 +3430,7 @@ type WatchTxResponse struct {
 
 func (x *WatchTxResponse) Reset() {
 	*x = WatchTxResponse{}
-	mi := &file_fencepost_v1_tx_proto_msgTypes[32]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3269,7 +3442,7 @@ func (x *WatchTxResponse) String() string {
 func (*WatchTxResponse) ProtoMessage() {}
 
 func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fencepost_v1_tx_proto_msgTypes[32]
+	mi := &file_fencepost_v1_tx_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3282,7 +3455,7 @@ func (x *WatchTxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTxResponse.ProtoReflect.Descriptor instead.
 func (*WatchTxResponse) Descriptor() ([]byte, []int) {
-	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{32}
+	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *WatchTxResponse) GetMessage() isWatchTxResponse_Message {
@@ -3319,6 +3492,15 @@ func (x *WatchTxResponse) GetHeartbeat() *Heartbeat {
 	return nil
 }
 
+func (x *WatchTxResponse) GetAccountEvent() *AccountEvent {
+	if x != nil {
+		if x, ok := x.Message.(*WatchTxResponse_AccountEvent); ok {
+			return x.AccountEvent
+		}
+	}
+	return nil
+}
+
 func (x *WatchTxResponse) GetResumeToken() string {
 	if x != nil {
 		return x.ResumeToken
@@ -3342,11 +3524,18 @@ type WatchTxResponse_Heartbeat struct {
 	Heartbeat *Heartbeat `protobuf:"bytes,3,opt,name=heartbeat,proto3,oneof"`
 }
 
+type WatchTxResponse_AccountEvent struct {
+	// Only with account_events.
+	AccountEvent *AccountEvent `protobuf:"bytes,40,opt,name=account_event,json=accountEvent,proto3,oneof"`
+}
+
 func (*WatchTxResponse_Event) isWatchTxResponse_Message() {}
 
 func (*WatchTxResponse_Snapshot) isWatchTxResponse_Message() {}
 
 func (*WatchTxResponse_Heartbeat) isWatchTxResponse_Message() {}
+
+func (*WatchTxResponse_AccountEvent) isWatchTxResponse_Message() {}
 
 var File_fencepost_v1_tx_proto protoreflect.FileDescriptor
 
@@ -3452,7 +3641,17 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\amessage\x18\v \x01(\tR\amessage\x12.\n" +
 	"\x04time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x19\n" +
 	"\bnew_fork\x18\r \x01(\bR\anewFork\x12<\n" +
-	"\rconfirmations\x18\x0e \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\"\xbc\x03\n" +
+	"\rconfirmations\x18\x0e \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\"\x9a\x02\n" +
+	"\fAccountEvent\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
+	"\tsubmitter\x18\x02 \x01(\tR\tsubmitter\x12\x14\n" +
+	"\x03seq\x18\x03 \x01(\x04B\x020\x01R\x03seq\x122\n" +
+	"\x04kind\x18\x04 \x01(\x0e2\x1e.fencepost.v1.AccountEventKindR\x04kind\x12\x18\n" +
+	"\abalance\x18\x05 \x01(\tR\abalance\x12\x1c\n" +
+	"\tcommitted\x18\x06 \x01(\tR\tcommitted\x12\x10\n" +
+	"\x03low\x18\a \x01(\tR\x03low\x12\x18\n" +
+	"\x05block\x18\b \x01(\x04B\x020\x01R\x05block\x12.\n" +
+	"\x04time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xbc\x03\n" +
 	"\x0fCreateTxRequest\x12&\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tsubmitter\x12)\n" +
 	"\n" +
@@ -3562,7 +3761,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"2\n" +
 	"\x0eDenyTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
-	"\x06AllTxs\"\xbd\x04\n" +
+	"\x06AllTxs\"\xe4\x04\n" +
 	"\x0eWatchTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x12*\n" +
 	"\tsubmitter\x18\x02 \x01(\tB\n" +
@@ -3577,18 +3776,20 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"untilFinal\x12H\n" +
 	"\theartbeat\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\xac\x022\x02\b\x01R\theartbeat\x12H\n" +
 	"\x06labels\x18\b \x03(\tB0\xbaH-\x92\x01*\x10\x10\"&r$2\"^[a-z][a-z0-9._/-]{0,62}=.{0,128}$R\x06labels\x12@\n" +
-	"\x06states\x18\t \x03(\x0e2\x15.fencepost.v1.TxStateB\x11\xbaH\x0e\x92\x01\v\x10\a\"\a\x82\x01\x04\x10\x01 \x00R\x06statesB\x0f\n" +
+	"\x06states\x18\t \x03(\x0e2\x15.fencepost.v1.TxStateB\x11\xbaH\x0e\x92\x01\v\x10\a\"\a\x82\x01\x04\x10\x01 \x00R\x06states\x12%\n" +
+	"\x0eaccount_events\x18( \x01(\bR\raccountEventsB\x0f\n" +
 	"\x06target\x12\x05\xbaH\x02\b\x01\"1\n" +
 	"\x05TxIds\x12(\n" +
 	"\x06tx_ids\x18\x01 \x03(\tB\x11\xbaH\x0e\x92\x01\v\b\x01\x10d\"\x05r\x03\xb0\x01\x01R\x05txIds\"|\n" +
 	"\tHeartbeat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
 	"\x06behind\x18\x02 \x01(\bR\x06behind\x12'\n" +
-	"\x0fmissing_ledgers\x18\x03 \x03(\tR\x0emissingLedgers\"\xd7\x01\n" +
+	"\x0fmissing_ledgers\x18\x03 \x03(\tR\x0emissingLedgers\"\x9a\x02\n" +
 	"\x0fWatchTxResponse\x12-\n" +
 	"\x05event\x18\x01 \x01(\v2\x15.fencepost.v1.TxEventH\x00R\x05event\x12.\n" +
 	"\bsnapshot\x18\x02 \x01(\v2\x10.fencepost.v1.TxH\x00R\bsnapshot\x127\n" +
-	"\theartbeat\x18\x03 \x01(\v2\x17.fencepost.v1.HeartbeatH\x00R\theartbeat\x12!\n" +
+	"\theartbeat\x18\x03 \x01(\v2\x17.fencepost.v1.HeartbeatH\x00R\theartbeat\x12A\n" +
+	"\raccount_event\x18( \x01(\v2\x1a.fencepost.v1.AccountEventH\x00R\faccountEvent\x12!\n" +
 	"\fresume_token\x18\x04 \x01(\tR\vresumeTokenB\t\n" +
 	"\amessage*\xc6\x01\n" +
 	"\aTxState\x12\x18\n" +
@@ -3637,7 +3838,10 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x06TxView\x12\x17\n" +
 	"\x13TX_VIEW_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rTX_VIEW_BASIC\x10\x01\x12\x14\n" +
-	"\x10TX_VIEW_OPERATOR\x10\x02*`\n" +
+	"\x10TX_VIEW_OPERATOR\x10\x02*Z\n" +
+	"\x10AccountEventKind\x12\"\n" +
+	"\x1eACCOUNT_EVENT_KIND_UNSPECIFIED\x10\x00\x12\"\n" +
+	"\x1eACCOUNT_EVENT_KIND_LOW_BALANCE\x10\x01*`\n" +
 	"\aTxSpeed\x12\x18\n" +
 	"\x14TX_SPEED_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rTX_SPEED_SLOW\x10\x01\x12\x15\n" +
@@ -3677,139 +3881,144 @@ func file_fencepost_v1_tx_proto_rawDescGZIP() []byte {
 	return file_fencepost_v1_tx_proto_rawDescData
 }
 
-var file_fencepost_v1_tx_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_fencepost_v1_tx_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_fencepost_v1_tx_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_fencepost_v1_tx_proto_goTypes = []any{
 	(TxState)(0),                  // 0: fencepost.v1.TxState
 	(TxSubState)(0),               // 1: fencepost.v1.TxSubState
 	(Executed)(0),                 // 2: fencepost.v1.Executed
 	(TxEventKind)(0),              // 3: fencepost.v1.TxEventKind
 	(TxView)(0),                   // 4: fencepost.v1.TxView
-	(TxSpeed)(0),                  // 5: fencepost.v1.TxSpeed
-	(CancelOutcome)(0),            // 6: fencepost.v1.CancelOutcome
-	(*Payload)(nil),               // 7: fencepost.v1.Payload
-	(*Receipt)(nil),               // 8: fencepost.v1.Receipt
-	(*Attempt)(nil),               // 9: fencepost.v1.Attempt
-	(*OperatorDetails)(nil),       // 10: fencepost.v1.OperatorDetails
-	(*Tx)(nil),                    // 11: fencepost.v1.Tx
-	(*BlockRef)(nil),              // 12: fencepost.v1.BlockRef
-	(*TxEvent)(nil),               // 13: fencepost.v1.TxEvent
-	(*CreateTxRequest)(nil),       // 14: fencepost.v1.CreateTxRequest
-	(*Terms)(nil),                 // 15: fencepost.v1.Terms
-	(*CreateTxResponse)(nil),      // 16: fencepost.v1.CreateTxResponse
-	(*SimulateTxRequest)(nil),     // 17: fencepost.v1.SimulateTxRequest
-	(*SimulateTxResponse)(nil),    // 18: fencepost.v1.SimulateTxResponse
-	(*BatchCreateTxRequest)(nil),  // 19: fencepost.v1.BatchCreateTxRequest
-	(*BatchCreateTxResponse)(nil), // 20: fencepost.v1.BatchCreateTxResponse
-	(*BatchCreateTxResult)(nil),   // 21: fencepost.v1.BatchCreateTxResult
-	(*RequestKey)(nil),            // 22: fencepost.v1.RequestKey
-	(*GetTxRequest)(nil),          // 23: fencepost.v1.GetTxRequest
-	(*GetTxResponse)(nil),         // 24: fencepost.v1.GetTxResponse
-	(*ListTxsRequest)(nil),        // 25: fencepost.v1.ListTxsRequest
-	(*ListTxsResponse)(nil),       // 26: fencepost.v1.ListTxsResponse
-	(*CancelTxRequest)(nil),       // 27: fencepost.v1.CancelTxRequest
-	(*CancelTxResponse)(nil),      // 28: fencepost.v1.CancelTxResponse
-	(*SpeedUpTxRequest)(nil),      // 29: fencepost.v1.SpeedUpTxRequest
-	(*SpeedUpTxResponse)(nil),     // 30: fencepost.v1.SpeedUpTxResponse
-	(*ApproveTxRequest)(nil),      // 31: fencepost.v1.ApproveTxRequest
-	(*ApproveTxResponse)(nil),     // 32: fencepost.v1.ApproveTxResponse
-	(*DenyTxRequest)(nil),         // 33: fencepost.v1.DenyTxRequest
-	(*DenyTxResponse)(nil),        // 34: fencepost.v1.DenyTxResponse
-	(*AllTxs)(nil),                // 35: fencepost.v1.AllTxs
-	(*WatchTxRequest)(nil),        // 36: fencepost.v1.WatchTxRequest
-	(*TxIds)(nil),                 // 37: fencepost.v1.TxIds
-	(*Heartbeat)(nil),             // 38: fencepost.v1.Heartbeat
-	(*WatchTxResponse)(nil),       // 39: fencepost.v1.WatchTxResponse
-	nil,                           // 40: fencepost.v1.Tx.LabelsEntry
-	nil,                           // 41: fencepost.v1.CreateTxRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 42: google.protobuf.Timestamp
-	(*status.Status)(nil),         // 43: google.rpc.Status
-	(*durationpb.Duration)(nil),   // 44: google.protobuf.Duration
+	(AccountEventKind)(0),         // 5: fencepost.v1.AccountEventKind
+	(TxSpeed)(0),                  // 6: fencepost.v1.TxSpeed
+	(CancelOutcome)(0),            // 7: fencepost.v1.CancelOutcome
+	(*Payload)(nil),               // 8: fencepost.v1.Payload
+	(*Receipt)(nil),               // 9: fencepost.v1.Receipt
+	(*Attempt)(nil),               // 10: fencepost.v1.Attempt
+	(*OperatorDetails)(nil),       // 11: fencepost.v1.OperatorDetails
+	(*Tx)(nil),                    // 12: fencepost.v1.Tx
+	(*BlockRef)(nil),              // 13: fencepost.v1.BlockRef
+	(*TxEvent)(nil),               // 14: fencepost.v1.TxEvent
+	(*AccountEvent)(nil),          // 15: fencepost.v1.AccountEvent
+	(*CreateTxRequest)(nil),       // 16: fencepost.v1.CreateTxRequest
+	(*Terms)(nil),                 // 17: fencepost.v1.Terms
+	(*CreateTxResponse)(nil),      // 18: fencepost.v1.CreateTxResponse
+	(*SimulateTxRequest)(nil),     // 19: fencepost.v1.SimulateTxRequest
+	(*SimulateTxResponse)(nil),    // 20: fencepost.v1.SimulateTxResponse
+	(*BatchCreateTxRequest)(nil),  // 21: fencepost.v1.BatchCreateTxRequest
+	(*BatchCreateTxResponse)(nil), // 22: fencepost.v1.BatchCreateTxResponse
+	(*BatchCreateTxResult)(nil),   // 23: fencepost.v1.BatchCreateTxResult
+	(*RequestKey)(nil),            // 24: fencepost.v1.RequestKey
+	(*GetTxRequest)(nil),          // 25: fencepost.v1.GetTxRequest
+	(*GetTxResponse)(nil),         // 26: fencepost.v1.GetTxResponse
+	(*ListTxsRequest)(nil),        // 27: fencepost.v1.ListTxsRequest
+	(*ListTxsResponse)(nil),       // 28: fencepost.v1.ListTxsResponse
+	(*CancelTxRequest)(nil),       // 29: fencepost.v1.CancelTxRequest
+	(*CancelTxResponse)(nil),      // 30: fencepost.v1.CancelTxResponse
+	(*SpeedUpTxRequest)(nil),      // 31: fencepost.v1.SpeedUpTxRequest
+	(*SpeedUpTxResponse)(nil),     // 32: fencepost.v1.SpeedUpTxResponse
+	(*ApproveTxRequest)(nil),      // 33: fencepost.v1.ApproveTxRequest
+	(*ApproveTxResponse)(nil),     // 34: fencepost.v1.ApproveTxResponse
+	(*DenyTxRequest)(nil),         // 35: fencepost.v1.DenyTxRequest
+	(*DenyTxResponse)(nil),        // 36: fencepost.v1.DenyTxResponse
+	(*AllTxs)(nil),                // 37: fencepost.v1.AllTxs
+	(*WatchTxRequest)(nil),        // 38: fencepost.v1.WatchTxRequest
+	(*TxIds)(nil),                 // 39: fencepost.v1.TxIds
+	(*Heartbeat)(nil),             // 40: fencepost.v1.Heartbeat
+	(*WatchTxResponse)(nil),       // 41: fencepost.v1.WatchTxResponse
+	nil,                           // 42: fencepost.v1.Tx.LabelsEntry
+	nil,                           // 43: fencepost.v1.CreateTxRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 44: google.protobuf.Timestamp
+	(*status.Status)(nil),         // 45: google.rpc.Status
+	(*durationpb.Duration)(nil),   // 46: google.protobuf.Duration
 }
 var file_fencepost_v1_tx_proto_depIdxs = []int32{
-	42, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
-	9,  // 1: fencepost.v1.OperatorDetails.attempts:type_name -> fencepost.v1.Attempt
-	42, // 2: fencepost.v1.OperatorDetails.last_submit_time:type_name -> google.protobuf.Timestamp
+	44, // 0: fencepost.v1.Attempt.create_time:type_name -> google.protobuf.Timestamp
+	10, // 1: fencepost.v1.OperatorDetails.attempts:type_name -> fencepost.v1.Attempt
+	44, // 2: fencepost.v1.OperatorDetails.last_submit_time:type_name -> google.protobuf.Timestamp
 	0,  // 3: fencepost.v1.Tx.state:type_name -> fencepost.v1.TxState
 	1,  // 4: fencepost.v1.Tx.sub_state:type_name -> fencepost.v1.TxSubState
-	7,  // 5: fencepost.v1.Tx.payload:type_name -> fencepost.v1.Payload
-	8,  // 6: fencepost.v1.Tx.receipt:type_name -> fencepost.v1.Receipt
+	8,  // 5: fencepost.v1.Tx.payload:type_name -> fencepost.v1.Payload
+	9,  // 6: fencepost.v1.Tx.receipt:type_name -> fencepost.v1.Receipt
 	2,  // 7: fencepost.v1.Tx.executed:type_name -> fencepost.v1.Executed
-	42, // 8: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
-	42, // 9: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
-	42, // 10: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
-	10, // 11: fencepost.v1.Tx.operator:type_name -> fencepost.v1.OperatorDetails
-	15, // 12: fencepost.v1.Tx.terms:type_name -> fencepost.v1.Terms
-	12, // 13: fencepost.v1.Tx.confirmations:type_name -> fencepost.v1.BlockRef
-	40, // 14: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
-	42, // 15: fencepost.v1.Tx.events_archive_time:type_name -> google.protobuf.Timestamp
-	42, // 16: fencepost.v1.Tx.archive_time:type_name -> google.protobuf.Timestamp
+	44, // 8: fencepost.v1.Tx.create_time:type_name -> google.protobuf.Timestamp
+	44, // 9: fencepost.v1.Tx.update_time:type_name -> google.protobuf.Timestamp
+	44, // 10: fencepost.v1.Tx.final_time:type_name -> google.protobuf.Timestamp
+	11, // 11: fencepost.v1.Tx.operator:type_name -> fencepost.v1.OperatorDetails
+	17, // 12: fencepost.v1.Tx.terms:type_name -> fencepost.v1.Terms
+	13, // 13: fencepost.v1.Tx.confirmations:type_name -> fencepost.v1.BlockRef
+	42, // 14: fencepost.v1.Tx.labels:type_name -> fencepost.v1.Tx.LabelsEntry
+	44, // 15: fencepost.v1.Tx.events_archive_time:type_name -> google.protobuf.Timestamp
+	44, // 16: fencepost.v1.Tx.archive_time:type_name -> google.protobuf.Timestamp
 	3,  // 17: fencepost.v1.TxEvent.kind:type_name -> fencepost.v1.TxEventKind
 	0,  // 18: fencepost.v1.TxEvent.state:type_name -> fencepost.v1.TxState
 	1,  // 19: fencepost.v1.TxEvent.sub_state:type_name -> fencepost.v1.TxSubState
 	2,  // 20: fencepost.v1.TxEvent.executed:type_name -> fencepost.v1.Executed
-	8,  // 21: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
-	42, // 22: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
-	12, // 23: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
-	7,  // 24: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
-	15, // 25: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
-	41, // 26: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
-	5,  // 27: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
-	42, // 28: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
-	11, // 29: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
-	7,  // 30: fencepost.v1.SimulateTxRequest.payload:type_name -> fencepost.v1.Payload
-	15, // 31: fencepost.v1.SimulateTxRequest.terms:type_name -> fencepost.v1.Terms
-	14, // 32: fencepost.v1.BatchCreateTxRequest.requests:type_name -> fencepost.v1.CreateTxRequest
-	21, // 33: fencepost.v1.BatchCreateTxResponse.results:type_name -> fencepost.v1.BatchCreateTxResult
-	11, // 34: fencepost.v1.BatchCreateTxResult.tx:type_name -> fencepost.v1.Tx
-	43, // 35: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
-	22, // 36: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
-	4,  // 37: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
-	11, // 38: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
-	0,  // 39: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
-	4,  // 40: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
-	42, // 41: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
-	42, // 42: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
-	11, // 43: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
-	6,  // 44: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
-	11, // 45: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
-	11, // 46: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
-	11, // 47: fencepost.v1.ApproveTxResponse.tx:type_name -> fencepost.v1.Tx
-	11, // 48: fencepost.v1.DenyTxResponse.tx:type_name -> fencepost.v1.Tx
-	35, // 49: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
-	22, // 50: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
-	37, // 51: fencepost.v1.WatchTxRequest.txs:type_name -> fencepost.v1.TxIds
-	44, // 52: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
-	0,  // 53: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
-	42, // 54: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	13, // 55: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
-	11, // 56: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
-	38, // 57: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
-	14, // 58: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
-	19, // 59: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
-	17, // 60: fencepost.v1.TxService.SimulateTx:input_type -> fencepost.v1.SimulateTxRequest
-	23, // 61: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
-	25, // 62: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
-	27, // 63: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
-	29, // 64: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
-	31, // 65: fencepost.v1.TxService.ApproveTx:input_type -> fencepost.v1.ApproveTxRequest
-	33, // 66: fencepost.v1.TxService.DenyTx:input_type -> fencepost.v1.DenyTxRequest
-	36, // 67: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
-	16, // 68: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
-	20, // 69: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
-	18, // 70: fencepost.v1.TxService.SimulateTx:output_type -> fencepost.v1.SimulateTxResponse
-	24, // 71: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
-	26, // 72: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
-	28, // 73: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
-	30, // 74: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
-	32, // 75: fencepost.v1.TxService.ApproveTx:output_type -> fencepost.v1.ApproveTxResponse
-	34, // 76: fencepost.v1.TxService.DenyTx:output_type -> fencepost.v1.DenyTxResponse
-	39, // 77: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
-	68, // [68:78] is the sub-list for method output_type
-	58, // [58:68] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	9,  // 21: fencepost.v1.TxEvent.receipt:type_name -> fencepost.v1.Receipt
+	44, // 22: fencepost.v1.TxEvent.time:type_name -> google.protobuf.Timestamp
+	13, // 23: fencepost.v1.TxEvent.confirmations:type_name -> fencepost.v1.BlockRef
+	5,  // 24: fencepost.v1.AccountEvent.kind:type_name -> fencepost.v1.AccountEventKind
+	44, // 25: fencepost.v1.AccountEvent.time:type_name -> google.protobuf.Timestamp
+	8,  // 26: fencepost.v1.CreateTxRequest.payload:type_name -> fencepost.v1.Payload
+	17, // 27: fencepost.v1.CreateTxRequest.terms:type_name -> fencepost.v1.Terms
+	43, // 28: fencepost.v1.CreateTxRequest.labels:type_name -> fencepost.v1.CreateTxRequest.LabelsEntry
+	6,  // 29: fencepost.v1.Terms.speed:type_name -> fencepost.v1.TxSpeed
+	44, // 30: fencepost.v1.Terms.not_after:type_name -> google.protobuf.Timestamp
+	12, // 31: fencepost.v1.CreateTxResponse.tx:type_name -> fencepost.v1.Tx
+	8,  // 32: fencepost.v1.SimulateTxRequest.payload:type_name -> fencepost.v1.Payload
+	17, // 33: fencepost.v1.SimulateTxRequest.terms:type_name -> fencepost.v1.Terms
+	16, // 34: fencepost.v1.BatchCreateTxRequest.requests:type_name -> fencepost.v1.CreateTxRequest
+	23, // 35: fencepost.v1.BatchCreateTxResponse.results:type_name -> fencepost.v1.BatchCreateTxResult
+	12, // 36: fencepost.v1.BatchCreateTxResult.tx:type_name -> fencepost.v1.Tx
+	45, // 37: fencepost.v1.BatchCreateTxResult.error:type_name -> google.rpc.Status
+	24, // 38: fencepost.v1.GetTxRequest.request:type_name -> fencepost.v1.RequestKey
+	4,  // 39: fencepost.v1.GetTxRequest.view:type_name -> fencepost.v1.TxView
+	12, // 40: fencepost.v1.GetTxResponse.tx:type_name -> fencepost.v1.Tx
+	0,  // 41: fencepost.v1.ListTxsRequest.states:type_name -> fencepost.v1.TxState
+	4,  // 42: fencepost.v1.ListTxsRequest.view:type_name -> fencepost.v1.TxView
+	44, // 43: fencepost.v1.ListTxsRequest.created_from:type_name -> google.protobuf.Timestamp
+	44, // 44: fencepost.v1.ListTxsRequest.created_before:type_name -> google.protobuf.Timestamp
+	12, // 45: fencepost.v1.ListTxsResponse.txs:type_name -> fencepost.v1.Tx
+	7,  // 46: fencepost.v1.CancelTxResponse.outcome:type_name -> fencepost.v1.CancelOutcome
+	12, // 47: fencepost.v1.CancelTxResponse.tx:type_name -> fencepost.v1.Tx
+	12, // 48: fencepost.v1.SpeedUpTxResponse.tx:type_name -> fencepost.v1.Tx
+	12, // 49: fencepost.v1.ApproveTxResponse.tx:type_name -> fencepost.v1.Tx
+	12, // 50: fencepost.v1.DenyTxResponse.tx:type_name -> fencepost.v1.Tx
+	37, // 51: fencepost.v1.WatchTxRequest.all:type_name -> fencepost.v1.AllTxs
+	24, // 52: fencepost.v1.WatchTxRequest.request:type_name -> fencepost.v1.RequestKey
+	39, // 53: fencepost.v1.WatchTxRequest.txs:type_name -> fencepost.v1.TxIds
+	46, // 54: fencepost.v1.WatchTxRequest.heartbeat:type_name -> google.protobuf.Duration
+	0,  // 55: fencepost.v1.WatchTxRequest.states:type_name -> fencepost.v1.TxState
+	44, // 56: fencepost.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	14, // 57: fencepost.v1.WatchTxResponse.event:type_name -> fencepost.v1.TxEvent
+	12, // 58: fencepost.v1.WatchTxResponse.snapshot:type_name -> fencepost.v1.Tx
+	40, // 59: fencepost.v1.WatchTxResponse.heartbeat:type_name -> fencepost.v1.Heartbeat
+	15, // 60: fencepost.v1.WatchTxResponse.account_event:type_name -> fencepost.v1.AccountEvent
+	16, // 61: fencepost.v1.TxService.CreateTx:input_type -> fencepost.v1.CreateTxRequest
+	21, // 62: fencepost.v1.TxService.BatchCreateTx:input_type -> fencepost.v1.BatchCreateTxRequest
+	19, // 63: fencepost.v1.TxService.SimulateTx:input_type -> fencepost.v1.SimulateTxRequest
+	25, // 64: fencepost.v1.TxService.GetTx:input_type -> fencepost.v1.GetTxRequest
+	27, // 65: fencepost.v1.TxService.ListTxs:input_type -> fencepost.v1.ListTxsRequest
+	29, // 66: fencepost.v1.TxService.CancelTx:input_type -> fencepost.v1.CancelTxRequest
+	31, // 67: fencepost.v1.TxService.SpeedUpTx:input_type -> fencepost.v1.SpeedUpTxRequest
+	33, // 68: fencepost.v1.TxService.ApproveTx:input_type -> fencepost.v1.ApproveTxRequest
+	35, // 69: fencepost.v1.TxService.DenyTx:input_type -> fencepost.v1.DenyTxRequest
+	38, // 70: fencepost.v1.TxService.WatchTx:input_type -> fencepost.v1.WatchTxRequest
+	18, // 71: fencepost.v1.TxService.CreateTx:output_type -> fencepost.v1.CreateTxResponse
+	22, // 72: fencepost.v1.TxService.BatchCreateTx:output_type -> fencepost.v1.BatchCreateTxResponse
+	20, // 73: fencepost.v1.TxService.SimulateTx:output_type -> fencepost.v1.SimulateTxResponse
+	26, // 74: fencepost.v1.TxService.GetTx:output_type -> fencepost.v1.GetTxResponse
+	28, // 75: fencepost.v1.TxService.ListTxs:output_type -> fencepost.v1.ListTxsResponse
+	30, // 76: fencepost.v1.TxService.CancelTx:output_type -> fencepost.v1.CancelTxResponse
+	32, // 77: fencepost.v1.TxService.SpeedUpTx:output_type -> fencepost.v1.SpeedUpTxResponse
+	34, // 78: fencepost.v1.TxService.ApproveTx:output_type -> fencepost.v1.ApproveTxResponse
+	36, // 79: fencepost.v1.TxService.DenyTx:output_type -> fencepost.v1.DenyTxResponse
+	41, // 80: fencepost.v1.TxService.WatchTx:output_type -> fencepost.v1.WatchTxResponse
+	71, // [71:81] is the sub-list for method output_type
+	61, // [61:71] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_tx_proto_init() }
@@ -3819,16 +4028,16 @@ func file_fencepost_v1_tx_proto_init() {
 	}
 	file_fencepost_v1_tx_proto_msgTypes[1].OneofWrappers = []any{}
 	file_fencepost_v1_tx_proto_msgTypes[3].OneofWrappers = []any{}
-	file_fencepost_v1_tx_proto_msgTypes[14].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[15].OneofWrappers = []any{
 		(*BatchCreateTxResult_Tx)(nil),
 		(*BatchCreateTxResult_Error)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[16].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[17].OneofWrappers = []any{
 		(*GetTxRequest_TxId)(nil),
 		(*GetTxRequest_Request)(nil),
 		(*GetTxRequest_Hash)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[29].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[30].OneofWrappers = []any{
 		(*WatchTxRequest_TxId)(nil),
 		(*WatchTxRequest_Submitter)(nil),
 		(*WatchTxRequest_All)(nil),
@@ -3836,18 +4045,19 @@ func file_fencepost_v1_tx_proto_init() {
 		(*WatchTxRequest_Txs)(nil),
 		(*WatchTxRequest_Pool)(nil),
 	}
-	file_fencepost_v1_tx_proto_msgTypes[32].OneofWrappers = []any{
+	file_fencepost_v1_tx_proto_msgTypes[33].OneofWrappers = []any{
 		(*WatchTxResponse_Event)(nil),
 		(*WatchTxResponse_Snapshot)(nil),
 		(*WatchTxResponse_Heartbeat)(nil),
+		(*WatchTxResponse_AccountEvent)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fencepost_v1_tx_proto_rawDesc), len(file_fencepost_v1_tx_proto_rawDesc)),
-			NumEnums:      7,
-			NumMessages:   35,
+			NumEnums:      8,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fencepost/v1/tx.proto.
  */
 export const file_fencepost_v1_tx: GenFile = /*@__PURE__*/
-  fileDesc("ChVmZW5jZXBvc3QvdjEvdHgucHJvdG8SDGZlbmNlcG9zdC52MSJxCgdQYXlsb2FkEg8KAnRvGAEgASgJQgOAAQESEgoFdmFsdWUYAiABKAlCA4ABARIRCgRkYXRhGAMgASgMQgOAAQESFQoJZ2FzX2xpbWl0GAQgASgEQgIwAUoECA4QD0oECA8QEFIEZnJvbVIFbm9uY2UiqAIKB1JlY2VpcHQSDwoHdHhfaGFzaBgBIAEoCRIYCgxibG9ja19udW1iZXIYAiABKARCAjABEhIKCmJsb2NrX2hhc2gYAyABKAkSDwoHc3VjY2VzcxgEIAEoCBIUCghnYXNfdXNlZBgFIAEoBEICMAESGwoTZWZmZWN0aXZlX2dhc19wcmljZRgGIAEoCRIMCgRraW5kGAcgASgJEhYKCWxvZ19jb3VudBgIIAEoDUgAiAEBEiQKE2N1bXVsYXRpdmVfZ2FzX3VzZWQYCSABKARCAjABSAGIAQESGAoQY29udHJhY3RfYWRkcmVzcxgKIAEoCRIOCgZsMV9mZWUYFCABKAlCDAoKX2xvZ19jb3VudEIWChRfY3VtdWxhdGl2ZV9nYXNfdXNlZCKiAQoHQXR0ZW1wdBISCgphdHRlbXB0X25vGAEgASgNEgwKBGtpbmQYAiABKAkSDwoHdHhfaGFzaBgDIAEoCRIVCglnYXNfbGltaXQYBCABKARCAjABEg8KB2ZlZV9jYXAYBSABKAkSCwoDdGlwGAYgASgJEi8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKaAgoPT3BlcmF0b3JEZXRhaWxzEhYKBW5vbmNlGAEgASgEQgIwAUgAiAEBEhUKCXF1ZXVlX3NlcRgCIAEoA0ICMAESGQoNZmVuY2luZ190b2tlbhgDIAEoA0ICMAESFwoPc3VibWl0X2F0dGVtcHRzGAQgASgNEicKCGF0dGVtcHRzGAUgAygLMhUuZmVuY2Vwb3N0LnYxLkF0dGVtcHQSGAoQYWNjZXB0ZWRfYXR0ZW1wdBgGIAEoDRIRCglkaWFnbm9zaXMYByABKAkSDgoGY2FsbGVyGAggASgJEjQKEGxhc3Rfc3VibWl0X3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQggKBl9ub25jZSLrBgoCVHgSDQoFdHhfaWQYASABKAkSEQoJc3VibWl0dGVyGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSJAoFc3RhdGUYBCABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIrCglzdWJfc3RhdGUYBSABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZRITCgd2ZXJzaW9uGAYgASgEQgIwARImCgdwYXlsb2FkGAcgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWQSDwoHdHhfaGFzaBgIIAEoCRImCgdyZWNlaXB0GAkgASgLMhUuZmVuY2Vwb3N0LnYxLlJlY2VpcHQSKAoIZXhlY3V0ZWQYCiABKA4yFi5mZW5jZXBvc3QudjEuRXhlY3V0ZWQSEgoKcmV0cnlfc2FmZRgLIAEoCBIOCgZyZWFzb24YDCABKAkSEgoKbGFzdF9lcnJvchgNIAEoCRIYChBjYW5jZWxfcmVxdWVzdGVkGA4gASgIEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZmluYWxfdGltZRgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIb3BlcmF0b3IYEiABKAsyHS5mZW5jZXBvc3QudjEuT3BlcmF0b3JEZXRhaWxzEiIKBXRlcm1zGBMgASgLMhMuZmVuY2Vwb3N0LnYxLlRlcm1zEi0KDWNvbmZpcm1hdGlvbnMYFCADKAsyFi5mZW5jZXBvc3QudjEuQmxvY2tSZWYSLAoGbGFiZWxzGBUgAygLMhwuZmVuY2Vwb3N0LnYxLlR4LkxhYmVsc0VudHJ5EjcKE2V2ZW50c19hcmNoaXZlX3RpbWUYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGFyY2hpdmVfdGltZRgXIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEcG9vbBgoIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIiwKCEJsb2NrUmVmEhIKBm51bWJlchgBIAEoBEICMAESDAoEaGFzaBgCIAEoCSKnAwoHVHhFdmVudBINCgV0eF9pZBgBIAEoCRIRCglzdWJtaXR0ZXIYAiABKAkSDwoDc2VxGAMgASgEQgIwARInCgRraW5kGAQgASgOMhkuZmVuY2Vwb3N0LnYxLlR4RXZlbnRLaW5kEiQKBXN0YXRlGAUgASgOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGUSKwoJc3ViX3N0YXRlGAYgASgOMhguZmVuY2Vwb3N0LnYxLlR4U3ViU3RhdGUSKAoIZXhlY3V0ZWQYByABKA4yFi5mZW5jZXBvc3QudjEuRXhlY3V0ZWQSDwoHdHhfaGFzaBgIIAEoCRImCgdyZWNlaXB0GAkgASgLMhUuZmVuY2Vwb3N0LnYxLlJlY2VpcHQSDgoGcmVhc29uGAogASgJEg8KB21lc3NhZ2UYCyABKAkSKAoEdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIbmV3X2ZvcmsYDSABKAgSLQoNY29uZmlybWF0aW9ucxgOIAMoCzIWLmZlbmNlcG9zdC52MS5CbG9ja1JlZiKQAgoPQ3JlYXRlVHhSZXF1ZXN0EhEKCXN1Ym1pdHRlchgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEiYKB3BheWxvYWQYAyABKAsyFS5mZW5jZXBvc3QudjEuUGF5bG9hZBIiCgV0ZXJtcxgEIAEoCzITLmZlbmNlcG9zdC52MS5UZXJtcxI5CgZsYWJlbHMYBSADKAsyKS5mZW5jZXBvc3QudjEuQ3JlYXRlVHhSZXF1ZXN0LkxhYmVsc0VudHJ5EgwKBHBvb2wYFCABKAkSEgoKc3RpY2t5X2tleRgVIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIoIBCgVUZXJtcxIkCgVzcGVlZBgBIAEoDjIVLmZlbmNlcG9zdC52MS5UeFNwZWVkEg8KB21heF9mZWUYAiABKAkSLQoJbm90X2FmdGVyGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtjYW5jZWxfbGF0ZRgEIAEoCCJBChBDcmVhdGVUeFJlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4Eg8KB2NyZWF0ZWQYAiABKAgilAEKEVNpbXVsYXRlVHhSZXF1ZXN0EhEKCXN1Ym1pdHRlchgBIAEoCRImCgdwYXlsb2FkGAIgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWQSIgoFdGVybXMYAyABKAsyEy5mZW5jZXBvc3QudjEuVGVybXMSDAoEcG9vbBgUIAEoCRISCgpzdGlja3lfa2V5GBUgASgJItABChJTaW11bGF0ZVR4UmVzcG9uc2USFQoNb3V0Y29tZV9jbGFzcxgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEhUKCWdhc19saW1pdBgDIAEoBEICMAESDwoHZmVlX2NhcBgEIAEoCRILCgN0aXAYBSABKAkSDgoGbDFfZmVlGAYgASgJEhAKCG1heF9jb3N0GAcgASgJEhUKDW1pc3NpbmdfZnVuZHMYCCABKAkSEQoJZGVuaWVkX2J5GBQgASgJEhEKCXN1Ym1pdHRlchgWIAEoCSJHChRCYXRjaENyZWF0ZVR4UmVxdWVzdBIvCghyZXF1ZXN0cxgBIAMoCzIdLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlcXVlc3QiSwoVQmF0Y2hDcmVhdGVUeFJlc3BvbnNlEjIKB3Jlc3VsdHMYASADKAsyIS5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlc3VsdCJ1ChNCYXRjaENyZWF0ZVR4UmVzdWx0Eh4KAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4SAASIwoFZXJyb3IYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAEg8KB2NyZWF0ZWQYAyABKAhCCAoGcmVzdWx0IkEKClJlcXVlc3RLZXkSEQoJc3VibWl0dGVyGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSDAoEcG9vbBgDIAEoCSKHAQoMR2V0VHhSZXF1ZXN0Eg8KBXR4X2lkGAEgASgJSAASKwoHcmVxdWVzdBgCIAEoCzIYLmZlbmNlcG9zdC52MS5SZXF1ZXN0S2V5SAASDgoEaGFzaBgEIAEoCUgAEiIKBHZpZXcYAyABKA4yFC5mZW5jZXBvc3QudjEuVHhWaWV3QgUKA2tleSItCg1HZXRUeFJlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4IrQCCg5MaXN0VHhzUmVxdWVzdBIRCglzdWJtaXR0ZXIYASABKAkSJQoGc3RhdGVzGAIgAygOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGUSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSIgoEdmlldxgFIAEoDjIULmZlbmNlcG9zdC52MS5UeFZpZXcSDgoGbGFiZWxzGAYgAygJEjAKDGNyZWF0ZWRfZnJvbRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY3JlYXRlZF9iZWZvcmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHBvb2wYFCABKAkSGQoRYXdhaXRpbmdfYXBwcm92YWwYFSABKAgiYgoPTGlzdFR4c1Jlc3BvbnNlEh0KA3R4cxgBIAMoCzIQLmZlbmNlcG9zdC52MS5UeBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSFwoPbWlzc2luZ19sZWRnZXJzGAMgAygJIkIKD0NhbmNlbFR4UmVxdWVzdBINCgV0eF9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSEAoIb3BlcmF0b3IYAyABKAkiXgoQQ2FuY2VsVHhSZXNwb25zZRIsCgdvdXRjb21lGAEgASgOMhsuZmVuY2Vwb3N0LnYxLkNhbmNlbE91dGNvbWUSHAoCdHgYAiABKAsyEC5mZW5jZXBvc3QudjEuVHgiQwoQU3BlZWRVcFR4UmVxdWVzdBINCgV0eF9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSEAoIb3BlcmF0b3IYAyABKAkiMQoRU3BlZWRVcFR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgiQwoQQXBwcm92ZVR4UmVxdWVzdBINCgV0eF9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSEAoIb3BlcmF0b3IYAyABKAkiMQoRQXBwcm92ZVR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgiQAoNRGVueVR4UmVxdWVzdBINCgV0eF9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSEAoIb3BlcmF0b3IYAyABKAkiLgoORGVueVR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgiCAoGQWxsVHhzItYCCg5XYXRjaFR4UmVxdWVzdBIPCgV0eF9pZBgBIAEoCUgAEhMKCXN1Ym1pdHRlchgCIAEoCUgAEiMKA2FsbBgDIAEoCzIULmZlbmNlcG9zdC52MS5BbGxUeHNIABIrCgdyZXF1ZXN0GAcgASgLMhguZmVuY2Vwb3N0LnYxLlJlcXVlc3RLZXlIABIiCgN0eHMYCiABKAsyEy5mZW5jZXBvc3QudjEuVHhJZHNIABIOCgRwb29sGBQgASgJSAASFAoMcmVzdW1lX3Rva2VuGAQgASgJEhMKC3VudGlsX2ZpbmFsGAUgASgIEiwKCWhlYXJ0YmVhdBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZsYWJlbHMYCCADKAkSJQoGc3RhdGVzGAkgAygOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGVCCAoGdGFyZ2V0IhcKBVR4SWRzEg4KBnR4X2lkcxgBIAMoCSJeCglIZWFydGJlYXQSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYmVoaW5kGAIgASgIEhcKD21pc3NpbmdfbGVkZ2VycxgDIAMoCSKuAQoPV2F0Y2hUeFJlc3BvbnNlEiYKBWV2ZW50GAEgASgLMhUuZmVuY2Vwb3N0LnYxLlR4RXZlbnRIABIkCghzbmFwc2hvdBgCIAEoCzIQLmZlbmNlcG9zdC52MS5UeEgAEiwKCWhlYXJ0YmVhdBgDIAEoCzIXLmZlbmNlcG9zdC52MS5IZWFydGJlYXRIABIUCgxyZXN1bWVfdG9rZW4YBCABKAlCCQoHbWVzc2FnZSrGAQoHVHhTdGF0ZRIYChRUWF9TVEFURV9VTlNQRUNJRklFRBAAEhMKD1RYX1NUQVRFX1FVRVVFRBABEhYKElRYX1NUQVRFX0FMTE9DQVRFRBACEhUKEVRYX1NUQVRFX1RSQUNLSU5HEAMSEgoOVFhfU1RBVEVfU1RVQ0sQBBIWChJUWF9TVEFURV9DT05GSVJNRUQQBRIZChVUWF9TVEFURV9GQUlMRURfRklOQUwQBhIWChJUWF9TVEFURV9DQU5DRUxMRUQQByq8AQoKVHhTdWJTdGF0ZRIcChhUWF9TVUJfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRUWF9TVUJfU1RBVEVfUEVORElORxABEhkKFVRYX1NVQl9TVEFURV9JTkNMVURFRBACEhwKGFRYX1NVQl9TVEFURV9CQUNLSU5HX09GRhADEhkKFVRYX1NVQl9TVEFURV9VTkZVTkRFRBAEEiIKHlRYX1NVQl9TVEFURV9BV0FJVElOR19BUFBST1ZBTBAFKngKCEV4ZWN1dGVkEhgKFEVYRUNVVEVEX1VOU1BFQ0lGSUVEEAASFAoQRVhFQ1VURURfVU5LTk9XThABEg8KC0VYRUNVVEVEX05PEAISFAoQRVhFQ1VURURfU1VDQ0VTUxADEhUKEUVYRUNVVEVEX1JFVkVSVEVEEAQqkgQKC1R4RXZlbnRLaW5kEh0KGVRYX0VWRU5UX0tJTkRfVU5TUEVDSUZJRUQQABIYChRUWF9FVkVOVF9LSU5EX1FVRVVFRBABEhsKF1RYX0VWRU5UX0tJTkRfQUxMT0NBVEVEEAISGwoXVFhfRVZFTlRfS0lORF9TVUJNSVRURUQQAxIdChlUWF9FVkVOVF9LSU5EX1JFU1VCTUlUVEVEEAQSGgoWVFhfRVZFTlRfS0lORF9JTkNMVURFRBAFEhkKFVRYX0VWRU5UX0tJTkRfUkVPUkdFRBAGEhsKF1RYX0VWRU5UX0tJTkRfQ09ORklSTUVEEAcSGAoUVFhfRVZFTlRfS0lORF9GQUlMRUQQCBIiCh5UWF9FVkVOVF9LSU5EX0NBTkNFTF9SRVFVRVNURUQQCRIbChdUWF9FVkVOVF9LSU5EX0NBTkNFTExFRBAKEhcKE1RYX0VWRU5UX0tJTkRfU1RVQ0sQCxIZChVUWF9FVkVOVF9LSU5EX1VOU1RVQ0sQDBIaChZUWF9FVkVOVF9LSU5EX1JFUVVFVUVEEA0SGQoVVFhfRVZFTlRfS0lORF9ERUxBWUVEEA4SGgoWVFhfRVZFTlRfS0lORF9SRVBMQUNFRBAPEh8KG1RYX0VWRU5UX0tJTkRfQ09ORklSTUFUSU9OUxAQEhoKFlRYX0VWRU5UX0tJTkRfQVBQUk9WRUQQESpKCgZUeFZpZXcSFwoTVFhfVklFV19VTlNQRUNJRklFRBAAEhEKDVRYX1ZJRVdfQkFTSUMQARIUChBUWF9WSUVXX09QRVJBVE9SEAIqYAoHVHhTcGVlZBIYChRUWF9TUEVFRF9VTlNQRUNJRklFRBAAEhEKDVRYX1NQRUVEX1NMT1cQARIVChFUWF9TUEVFRF9TVEFOREFSRBACEhEKDVRYX1NQRUVEX0ZBU1QQAyqNAQoNQ2FuY2VsT3V0Y29tZRIeChpDQU5DRUxfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhwKGENBTkNFTF9PVVRDT01FX0NBTkNFTExFRBABEhwKGENBTkNFTF9PVVRDT01FX1JFUVVFU1RFRBACEiAKHENBTkNFTF9PVVRDT01FX0FMUkVBRFlfRklOQUwQAzKBBgoJVHhTZXJ2aWNlEkkKCENyZWF0ZVR4Eh0uZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlc3BvbnNlElgKDUJhdGNoQ3JlYXRlVHgSIi5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlcXVlc3QaIy5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlc3BvbnNlEk8KClNpbXVsYXRlVHgSHy5mZW5jZXBvc3QudjEuU2ltdWxhdGVUeFJlcXVlc3QaIC5mZW5jZXBvc3QudjEuU2ltdWxhdGVUeFJlc3BvbnNlEkAKBUdldFR4EhouZmVuY2Vwb3N0LnYxLkdldFR4UmVxdWVzdBobLmZlbmNlcG9zdC52MS5HZXRUeFJlc3BvbnNlEkYKB0xpc3RUeHMSHC5mZW5jZXBvc3QudjEuTGlzdFR4c1JlcXVlc3QaHS5mZW5jZXBvc3QudjEuTGlzdFR4c1Jlc3BvbnNlEkkKCENhbmNlbFR4Eh0uZmVuY2Vwb3N0LnYxLkNhbmNlbFR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DYW5jZWxUeFJlc3BvbnNlEkwKCVNwZWVkVXBUeBIeLmZlbmNlcG9zdC52MS5TcGVlZFVwVHhSZXF1ZXN0Gh8uZmVuY2Vwb3N0LnYxLlNwZWVkVXBUeFJlc3BvbnNlEkwKCUFwcHJvdmVUeBIeLmZlbmNlcG9zdC52MS5BcHByb3ZlVHhSZXF1ZXN0Gh8uZmVuY2Vwb3N0LnYxLkFwcHJvdmVUeFJlc3BvbnNlEkMKBkRlbnlUeBIbLmZlbmNlcG9zdC52MS5EZW55VHhSZXF1ZXN0GhwuZmVuY2Vwb3N0LnYxLkRlbnlUeFJlc3BvbnNlEkgKB1dhdGNoVHgSHC5mZW5jZXBvc3QudjEuV2F0Y2hUeFJlcXVlc3QaHS5mZW5jZXBvc3QudjEuV2F0Y2hUeFJlc3BvbnNlMAFCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("ChVmZW5jZXBvc3QvdjEvdHgucHJvdG8SDGZlbmNlcG9zdC52MSJxCgdQYXlsb2FkEg8KAnRvGAEgASgJQgOAAQESEgoFdmFsdWUYAiABKAlCA4ABARIRCgRkYXRhGAMgASgMQgOAAQESFQoJZ2FzX2xpbWl0GAQgASgEQgIwAUoECA4QD0oECA8QEFIEZnJvbVIFbm9uY2UiqAIKB1JlY2VpcHQSDwoHdHhfaGFzaBgBIAEoCRIYCgxibG9ja19udW1iZXIYAiABKARCAjABEhIKCmJsb2NrX2hhc2gYAyABKAkSDwoHc3VjY2VzcxgEIAEoCBIUCghnYXNfdXNlZBgFIAEoBEICMAESGwoTZWZmZWN0aXZlX2dhc19wcmljZRgGIAEoCRIMCgRraW5kGAcgASgJEhYKCWxvZ19jb3VudBgIIAEoDUgAiAEBEiQKE2N1bXVsYXRpdmVfZ2FzX3VzZWQYCSABKARCAjABSAGIAQESGAoQY29udHJhY3RfYWRkcmVzcxgKIAEoCRIOCgZsMV9mZWUYFCABKAlCDAoKX2xvZ19jb3VudEIWChRfY3VtdWxhdGl2ZV9nYXNfdXNlZCKiAQoHQXR0ZW1wdBISCgphdHRlbXB0X25vGAEgASgNEgwKBGtpbmQYAiABKAkSDwoHdHhfaGFzaBgDIAEoCRIVCglnYXNfbGltaXQYBCABKARCAjABEg8KB2ZlZV9jYXAYBSABKAkSCwoDdGlwGAYgASgJEi8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKaAgoPT3BlcmF0b3JEZXRhaWxzEhYKBW5vbmNlGAEgASgEQgIwAUgAiAEBEhUKCXF1ZXVlX3NlcRgCIAEoA0ICMAESGQoNZmVuY2luZ190b2tlbhgDIAEoA0ICMAESFwoPc3VibWl0X2F0dGVtcHRzGAQgASgNEicKCGF0dGVtcHRzGAUgAygLMhUuZmVuY2Vwb3N0LnYxLkF0dGVtcHQSGAoQYWNjZXB0ZWRfYXR0ZW1wdBgGIAEoDRIRCglkaWFnbm9zaXMYByABKAkSDgoGY2FsbGVyGAggASgJEjQKEGxhc3Rfc3VibWl0X3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQggKBl9ub25jZSLrBgoCVHgSDQoFdHhfaWQYASABKAkSEQoJc3VibWl0dGVyGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSJAoFc3RhdGUYBCABKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIrCglzdWJfc3RhdGUYBSABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZRITCgd2ZXJzaW9uGAYgASgEQgIwARImCgdwYXlsb2FkGAcgASgLMhUuZmVuY2Vwb3N0LnYxLlBheWxvYWQSDwoHdHhfaGFzaBgIIAEoCRImCgdyZWNlaXB0GAkgASgLMhUuZmVuY2Vwb3N0LnYxLlJlY2VpcHQSKAoIZXhlY3V0ZWQYCiABKA4yFi5mZW5jZXBvc3QudjEuRXhlY3V0ZWQSEgoKcmV0cnlfc2FmZRgLIAEoCBIOCgZyZWFzb24YDCABKAkSEgoKbGFzdF9lcnJvchgNIAEoCRIYChBjYW5jZWxfcmVxdWVzdGVkGA4gASgIEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZmluYWxfdGltZRgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIb3BlcmF0b3IYEiABKAsyHS5mZW5jZXBvc3QudjEuT3BlcmF0b3JEZXRhaWxzEiIKBXRlcm1zGBMgASgLMhMuZmVuY2Vwb3N0LnYxLlRlcm1zEi0KDWNvbmZpcm1hdGlvbnMYFCADKAsyFi5mZW5jZXBvc3QudjEuQmxvY2tSZWYSLAoGbGFiZWxzGBUgAygLMhwuZmVuY2Vwb3N0LnYxLlR4LkxhYmVsc0VudHJ5EjcKE2V2ZW50c19hcmNoaXZlX3RpbWUYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGFyY2hpdmVfdGltZRgXIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEcG9vbBgoIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIiwKCEJsb2NrUmVmEhIKBm51bWJlchgBIAEoBEICMAESDAoEaGFzaBgCIAEoCSKnAwoHVHhFdmVudBINCgV0eF9pZBgBIAEoCRIRCglzdWJtaXR0ZXIYAiABKAkSDwoDc2VxGAMgASgEQgIwARInCgRraW5kGAQgASgOMhkuZmVuY2Vwb3N0LnYxLlR4RXZlbnRLaW5kEiQKBXN0YXRlGAUgASgOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGUSKwoJc3ViX3N0YXRlGAYgASgOMhguZmVuY2Vwb3N0LnYxLlR4U3ViU3RhdGUSKAoIZXhlY3V0ZWQYByABKA4yFi5mZW5jZXBvc3QudjEuRXhlY3V0ZWQSDwoHdHhfaGFzaBgIIAEoCRImCgdyZWNlaXB0GAkgASgLMhUuZmVuY2Vwb3N0LnYxLlJlY2VpcHQSDgoGcmVhc29uGAogASgJEg8KB21lc3NhZ2UYCyABKAkSKAoEdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIbmV3X2ZvcmsYDSABKAgSLQoNY29uZmlybWF0aW9ucxgOIAMoCzIWLmZlbmNlcG9zdC52MS5CbG9ja1JlZiLaAQoMQWNjb3VudEV2ZW50EgoKAmlkGAEgASgJEhEKCXN1Ym1pdHRlchgCIAEoCRIPCgNzZXEYAyABKARCAjABEiwKBGtpbmQYBCABKA4yHi5mZW5jZXBvc3QudjEuQWNjb3VudEV2ZW50S2luZBIPCgdiYWxhbmNlGAUgASgJEhEKCWNvbW1pdHRlZBgGIAEoCRILCgNsb3cYByABKAkSEQoFYmxvY2sYCCABKARCAjABEigKBHRpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpACCg9DcmVhdGVUeFJlcXVlc3QSEQoJc3VibWl0dGVyGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSJgoHcGF5bG9hZBgDIAEoCzIVLmZlbmNlcG9zdC52MS5QYXlsb2FkEiIKBXRlcm1zGAQgASgLMhMuZmVuY2Vwb3N0LnYxLlRlcm1zEjkKBmxhYmVscxgFIAMoCzIpLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlcXVlc3QuTGFiZWxzRW50cnkSDAoEcG9vbBgUIAEoCRISCgpzdGlja3lfa2V5GBUgASgJGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiggEKBVRlcm1zEiQKBXNwZWVkGAEgASgOMhUuZmVuY2Vwb3N0LnYxLlR4U3BlZWQSDwoHbWF4X2ZlZRgCIAEoCRItCglub3RfYWZ0ZXIYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2NhbmNlbF9sYXRlGAQgASgIIkEKEENyZWF0ZVR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgSDwoHY3JlYXRlZBgCIAEoCCKUAQoRU2ltdWxhdGVUeFJlcXVlc3QSEQoJc3VibWl0dGVyGAEgASgJEiYKB3BheWxvYWQYAiABKAsyFS5mZW5jZXBvc3QudjEuUGF5bG9hZBIiCgV0ZXJtcxgDIAEoCzITLmZlbmNlcG9zdC52MS5UZXJtcxIMCgRwb29sGBQgASgJEhIKCnN0aWNreV9rZXkYFSABKAki0AEKElNpbXVsYXRlVHhSZXNwb25zZRIVCg1vdXRjb21lX2NsYXNzGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSFQoJZ2FzX2xpbWl0GAMgASgEQgIwARIPCgdmZWVfY2FwGAQgASgJEgsKA3RpcBgFIAEoCRIOCgZsMV9mZWUYBiABKAkSEAoIbWF4X2Nvc3QYByABKAkSFQoNbWlzc2luZ19mdW5kcxgIIAEoCRIRCglkZW5pZWRfYnkYFCABKAkSEQoJc3VibWl0dGVyGBYgASgJIkcKFEJhdGNoQ3JlYXRlVHhSZXF1ZXN0Ei8KCHJlcXVlc3RzGAEgAygLMh0uZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVxdWVzdCJLChVCYXRjaENyZWF0ZVR4UmVzcG9uc2USMgoHcmVzdWx0cxgBIAMoCzIhLmZlbmNlcG9zdC52MS5CYXRjaENyZWF0ZVR4UmVzdWx0InUKE0JhdGNoQ3JlYXRlVHhSZXN1bHQSHgoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHhIABIjCgVlcnJvchgCIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSAASDwoHY3JlYXRlZBgDIAEoCEIICgZyZXN1bHQiQQoKUmVxdWVzdEtleRIRCglzdWJtaXR0ZXIYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCRIMCgRwb29sGAMgASgJIocBCgxHZXRUeFJlcXVlc3QSDwoFdHhfaWQYASABKAlIABIrCgdyZXF1ZXN0GAIgASgLMhguZmVuY2Vwb3N0LnYxLlJlcXVlc3RLZXlIABIOCgRoYXNoGAQgASgJSAASIgoEdmlldxgDIAEoDjIULmZlbmNlcG9zdC52MS5UeFZpZXdCBQoDa2V5Ii0KDUdldFR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgitAIKDkxpc3RUeHNSZXF1ZXN0EhEKCXN1Ym1pdHRlchgBIAEoCRIlCgZzdGF0ZXMYAiADKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIiCgR2aWV3GAUgASgOMhQuZmVuY2Vwb3N0LnYxLlR4VmlldxIOCgZsYWJlbHMYBiADKAkSMAoMY3JlYXRlZF9mcm9tGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5jcmVhdGVkX2JlZm9yZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEcG9vbBgUIAEoCRIZChFhd2FpdGluZ19hcHByb3ZhbBgVIAEoCCJiCg9MaXN0VHhzUmVzcG9uc2USHQoDdHhzGAEgAygLMhAuZmVuY2Vwb3N0LnYxLlR4EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIXCg9taXNzaW5nX2xlZGdlcnMYAyADKAkiQgoPQ2FuY2VsVHhSZXF1ZXN0Eg0KBXR4X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIQCghvcGVyYXRvchgDIAEoCSJeChBDYW5jZWxUeFJlc3BvbnNlEiwKB291dGNvbWUYASABKA4yGy5mZW5jZXBvc3QudjEuQ2FuY2VsT3V0Y29tZRIcCgJ0eBgCIAEoCzIQLmZlbmNlcG9zdC52MS5UeCJDChBTcGVlZFVwVHhSZXF1ZXN0Eg0KBXR4X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIQCghvcGVyYXRvchgDIAEoCSIxChFTcGVlZFVwVHhSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCJDChBBcHByb3ZlVHhSZXF1ZXN0Eg0KBXR4X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIQCghvcGVyYXRvchgDIAEoCSIxChFBcHByb3ZlVHhSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCJACg1EZW55VHhSZXF1ZXN0Eg0KBXR4X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIQCghvcGVyYXRvchgDIAEoCSIuCg5EZW55VHhSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCIICgZBbGxUeHMi7gIKDldhdGNoVHhSZXF1ZXN0Eg8KBXR4X2lkGAEgASgJSAASEwoJc3VibWl0dGVyGAIgASgJSAASIwoDYWxsGAMgASgLMhQuZmVuY2Vwb3N0LnYxLkFsbFR4c0gAEisKB3JlcXVlc3QYByABKAsyGC5mZW5jZXBvc3QudjEuUmVxdWVzdEtleUgAEiIKA3R4cxgKIAEoCzITLmZlbmNlcG9zdC52MS5UeElkc0gAEg4KBHBvb2wYFCABKAlIABIUCgxyZXN1bWVfdG9rZW4YBCABKAkSEwoLdW50aWxfZmluYWwYBSABKAgSLAoJaGVhcnRiZWF0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmxhYmVscxgIIAMoCRIlCgZzdGF0ZXMYCSADKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIWCg5hY2NvdW50X2V2ZW50cxgoIAEoCEIICgZ0YXJnZXQiFwoFVHhJZHMSDgoGdHhfaWRzGAEgAygJIl4KCUhlYXJ0YmVhdBIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZiZWhpbmQYAiABKAgSFwoPbWlzc2luZ19sZWRnZXJzGAMgAygJIuMBCg9XYXRjaFR4UmVzcG9uc2USJgoFZXZlbnQYASABKAsyFS5mZW5jZXBvc3QudjEuVHhFdmVudEgAEiQKCHNuYXBzaG90GAIgASgLMhAuZmVuY2Vwb3N0LnYxLlR4SAASLAoJaGVhcnRiZWF0GAMgASgLMhcuZmVuY2Vwb3N0LnYxLkhlYXJ0YmVhdEgAEjMKDWFjY291bnRfZXZlbnQYKCABKAsyGi5mZW5jZXBvc3QudjEuQWNjb3VudEV2ZW50SAASFAoMcmVzdW1lX3Rva2VuGAQgASgJQgkKB21lc3NhZ2UqxgEKB1R4U3RhdGUSGAoUVFhfU1RBVEVfVU5TUEVDSUZJRUQQABITCg9UWF9TVEFURV9RVUVVRUQQARIWChJUWF9TVEFURV9BTExPQ0FURUQQAhIVChFUWF9TVEFURV9UUkFDS0lORxADEhIKDlRYX1NUQVRFX1NUVUNLEAQSFgoSVFhfU1RBVEVfQ09ORklSTUVEEAUSGQoVVFhfU1RBVEVfRkFJTEVEX0ZJTkFMEAYSFgoSVFhfU1RBVEVfQ0FOQ0VMTEVEEAcqvAEKClR4U3ViU3RhdGUSHAoYVFhfU1VCX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUVFhfU1VCX1NUQVRFX1BFTkRJTkcQARIZChVUWF9TVUJfU1RBVEVfSU5DTFVERUQQAhIcChhUWF9TVUJfU1RBVEVfQkFDS0lOR19PRkYQAxIZChVUWF9TVUJfU1RBVEVfVU5GVU5ERUQQBBIiCh5UWF9TVUJfU1RBVEVfQVdBSVRJTkdfQVBQUk9WQUwQBSp4CghFeGVjdXRlZBIYChRFWEVDVVRFRF9VTlNQRUNJRklFRBAAEhQKEEVYRUNVVEVEX1VOS05PV04QARIPCgtFWEVDVVRFRF9OTxACEhQKEEVYRUNVVEVEX1NVQ0NFU1MQAxIVChFFWEVDVVRFRF9SRVZFUlRFRBAEKpIECgtUeEV2ZW50S2luZBIdChlUWF9FVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASGAoUVFhfRVZFTlRfS0lORF9RVUVVRUQQARIbChdUWF9FVkVOVF9LSU5EX0FMTE9DQVRFRBACEhsKF1RYX0VWRU5UX0tJTkRfU1VCTUlUVEVEEAMSHQoZVFhfRVZFTlRfS0lORF9SRVNVQk1JVFRFRBAEEhoKFlRYX0VWRU5UX0tJTkRfSU5DTFVERUQQBRIZChVUWF9FVkVOVF9LSU5EX1JFT1JHRUQQBhIbChdUWF9FVkVOVF9LSU5EX0NPTkZJUk1FRBAHEhgKFFRYX0VWRU5UX0tJTkRfRkFJTEVEEAgSIgoeVFhfRVZFTlRfS0lORF9DQU5DRUxfUkVRVUVTVEVEEAkSGwoXVFhfRVZFTlRfS0lORF9DQU5DRUxMRUQQChIXChNUWF9FVkVOVF9LSU5EX1NUVUNLEAsSGQoVVFhfRVZFTlRfS0lORF9VTlNUVUNLEAwSGgoWVFhfRVZFTlRfS0lORF9SRVFVRVVFRBANEhkKFVRYX0VWRU5UX0tJTkRfREVMQVlFRBAOEhoKFlRYX0VWRU5UX0tJTkRfUkVQTEFDRUQQDxIfChtUWF9FVkVOVF9LSU5EX0NPTkZJUk1BVElPTlMQEBIaChZUWF9FVkVOVF9LSU5EX0FQUFJPVkVEEBEqSgoGVHhWaWV3EhcKE1RYX1ZJRVdfVU5TUEVDSUZJRUQQABIRCg1UWF9WSUVXX0JBU0lDEAESFAoQVFhfVklFV19PUEVSQVRPUhACKloKEEFjY291bnRFdmVudEtpbmQSIgoeQUNDT1VOVF9FVkVOVF9LSU5EX1VOU1BFQ0lGSUVEEAASIgoeQUNDT1VOVF9FVkVOVF9LSU5EX0xPV19CQUxBTkNFEAEqYAoHVHhTcGVlZBIYChRUWF9TUEVFRF9VTlNQRUNJRklFRBAAEhEKDVRYX1NQRUVEX1NMT1cQARIVChFUWF9TUEVFRF9TVEFOREFSRBACEhEKDVRYX1NQRUVEX0ZBU1QQAyqNAQoNQ2FuY2VsT3V0Y29tZRIeChpDQU5DRUxfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhwKGENBTkNFTF9PVVRDT01FX0NBTkNFTExFRBABEhwKGENBTkNFTF9PVVRDT01FX1JFUVVFU1RFRBACEiAKHENBTkNFTF9PVVRDT01FX0FMUkVBRFlfRklOQUwQAzKBBgoJVHhTZXJ2aWNlEkkKCENyZWF0ZVR4Eh0uZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlc3BvbnNlElgKDUJhdGNoQ3JlYXRlVHgSIi5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlcXVlc3QaIy5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlc3BvbnNlEk8KClNpbXVsYXRlVHgSHy5mZW5jZXBvc3QudjEuU2ltdWxhdGVUeFJlcXVlc3QaIC5mZW5jZXBvc3QudjEuU2ltdWxhdGVUeFJlc3BvbnNlEkAKBUdldFR4EhouZmVuY2Vwb3N0LnYxLkdldFR4UmVxdWVzdBobLmZlbmNlcG9zdC52MS5HZXRUeFJlc3BvbnNlEkYKB0xpc3RUeHMSHC5mZW5jZXBvc3QudjEuTGlzdFR4c1JlcXVlc3QaHS5mZW5jZXBvc3QudjEuTGlzdFR4c1Jlc3BvbnNlEkkKCENhbmNlbFR4Eh0uZmVuY2Vwb3N0LnYxLkNhbmNlbFR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DYW5jZWxUeFJlc3BvbnNlEkwKCVNwZWVkVXBUeBIeLmZlbmNlcG9zdC52MS5TcGVlZFVwVHhSZXF1ZXN0Gh8uZmVuY2Vwb3N0LnYxLlNwZWVkVXBUeFJlc3BvbnNlEkwKCUFwcHJvdmVUeBIeLmZlbmNlcG9zdC52MS5BcHByb3ZlVHhSZXF1ZXN0Gh8uZmVuY2Vwb3N0LnYxLkFwcHJvdmVUeFJlc3BvbnNlEkMKBkRlbnlUeBIbLmZlbmNlcG9zdC52MS5EZW55VHhSZXF1ZXN0GhwuZmVuY2Vwb3N0LnYxLkRlbnlUeFJlc3BvbnNlEkgKB1dhdGNoVHgSHC5mZW5jZXBvc3QudjEuV2F0Y2hUeFJlcXVlc3QaHS5mZW5jZXBvc3QudjEuV2F0Y2hUeFJlc3BvbnNlMAFCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
  * Payload is the content of a transaction. The submitter is the sender, and Fencepost assigns the
@@ -594,6 +594,77 @@ export const TxEventSchema: GenMessage<TxEvent> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_tx, 6);
 
 /**
+ * AccountEvent is an event of an account, and of none of its transactions.
+ *
+ * @generated from message fencepost.v1.AccountEvent
+ */
+export type AccountEvent = Message<"fencepost.v1.AccountEvent"> & {
+  /**
+   * "<id>/<seq>" is the id of the event in sinks.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string submitter = 2;
+   */
+  submitter: string;
+
+  /**
+   * 1, 2, 3, ... per account, without gaps.
+   *
+   * @generated from field: uint64 seq = 3 [jstype = JS_STRING];
+   */
+  seq: string;
+
+  /**
+   * @generated from field: fencepost.v1.AccountEventKind kind = 4;
+   */
+  kind: AccountEventKind;
+
+  /**
+   * In wei, decimal.
+   *
+   * @generated from field: string balance = 5;
+   */
+  balance: string;
+
+  /**
+   * The cost of accepted transactions, in wei, decimal: see Balance.
+   *
+   * @generated from field: string committed = 6;
+   */
+  committed: string;
+
+  /**
+   * The limit, in wei, decimal.
+   *
+   * @generated from field: string low = 7;
+   */
+  low: string;
+
+  /**
+   * Block of the balance.
+   *
+   * @generated from field: uint64 block = 8 [jstype = JS_STRING];
+   */
+  block: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp time = 9;
+   */
+  time?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message fencepost.v1.AccountEvent.
+ * Use `create(AccountEventSchema)` to create a new message.
+ */
+export const AccountEventSchema: GenMessage<AccountEvent> = /*@__PURE__*/
+  messageDesc(file_fencepost_v1_tx, 7);
+
+/**
  * @generated from message fencepost.v1.CreateTxRequest
  */
 export type CreateTxRequest = Message<"fencepost.v1.CreateTxRequest"> & {
@@ -657,7 +728,7 @@ export type CreateTxRequest = Message<"fencepost.v1.CreateTxRequest"> & {
  * Use `create(CreateTxRequestSchema)` to create a new message.
  */
 export const CreateTxRequestSchema: GenMessage<CreateTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 7);
+  messageDesc(file_fencepost_v1_tx, 8);
 
 /**
  * Terms limit how and until when a transaction is sent. They are part of the request: the same
@@ -702,7 +773,7 @@ export type Terms = Message<"fencepost.v1.Terms"> & {
  * Use `create(TermsSchema)` to create a new message.
  */
 export const TermsSchema: GenMessage<Terms> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 8);
+  messageDesc(file_fencepost_v1_tx, 9);
 
 /**
  * @generated from message fencepost.v1.CreateTxResponse
@@ -726,7 +797,7 @@ export type CreateTxResponse = Message<"fencepost.v1.CreateTxResponse"> & {
  * Use `create(CreateTxResponseSchema)` to create a new message.
  */
 export const CreateTxResponseSchema: GenMessage<CreateTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 9);
+  messageDesc(file_fencepost_v1_tx, 10);
 
 /**
  * @generated from message fencepost.v1.SimulateTxRequest
@@ -773,7 +844,7 @@ export type SimulateTxRequest = Message<"fencepost.v1.SimulateTxRequest"> & {
  * Use `create(SimulateTxRequestSchema)` to create a new message.
  */
 export const SimulateTxRequestSchema: GenMessage<SimulateTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 10);
+  messageDesc(file_fencepost_v1_tx, 11);
 
 /**
  * @generated from message fencepost.v1.SimulateTxResponse
@@ -858,7 +929,7 @@ export type SimulateTxResponse = Message<"fencepost.v1.SimulateTxResponse"> & {
  * Use `create(SimulateTxResponseSchema)` to create a new message.
  */
 export const SimulateTxResponseSchema: GenMessage<SimulateTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 11);
+  messageDesc(file_fencepost_v1_tx, 12);
 
 /**
  * @generated from message fencepost.v1.BatchCreateTxRequest
@@ -877,7 +948,7 @@ export type BatchCreateTxRequest = Message<"fencepost.v1.BatchCreateTxRequest"> 
  * Use `create(BatchCreateTxRequestSchema)` to create a new message.
  */
 export const BatchCreateTxRequestSchema: GenMessage<BatchCreateTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 12);
+  messageDesc(file_fencepost_v1_tx, 13);
 
 /**
  * @generated from message fencepost.v1.BatchCreateTxResponse
@@ -896,7 +967,7 @@ export type BatchCreateTxResponse = Message<"fencepost.v1.BatchCreateTxResponse"
  * Use `create(BatchCreateTxResponseSchema)` to create a new message.
  */
 export const BatchCreateTxResponseSchema: GenMessage<BatchCreateTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 13);
+  messageDesc(file_fencepost_v1_tx, 14);
 
 /**
  * BatchCreateTxResult is the result of one request of a batch.
@@ -938,7 +1009,7 @@ export type BatchCreateTxResult = Message<"fencepost.v1.BatchCreateTxResult"> & 
  * Use `create(BatchCreateTxResultSchema)` to create a new message.
  */
 export const BatchCreateTxResultSchema: GenMessage<BatchCreateTxResult> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 14);
+  messageDesc(file_fencepost_v1_tx, 15);
 
 /**
  * @generated from message fencepost.v1.RequestKey
@@ -969,7 +1040,7 @@ export type RequestKey = Message<"fencepost.v1.RequestKey"> & {
  * Use `create(RequestKeySchema)` to create a new message.
  */
 export const RequestKeySchema: GenMessage<RequestKey> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 15);
+  messageDesc(file_fencepost_v1_tx, 16);
 
 /**
  * @generated from message fencepost.v1.GetTxRequest
@@ -1013,7 +1084,7 @@ export type GetTxRequest = Message<"fencepost.v1.GetTxRequest"> & {
  * Use `create(GetTxRequestSchema)` to create a new message.
  */
 export const GetTxRequestSchema: GenMessage<GetTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 16);
+  messageDesc(file_fencepost_v1_tx, 17);
 
 /**
  * @generated from message fencepost.v1.GetTxResponse
@@ -1030,7 +1101,7 @@ export type GetTxResponse = Message<"fencepost.v1.GetTxResponse"> & {
  * Use `create(GetTxResponseSchema)` to create a new message.
  */
 export const GetTxResponseSchema: GenMessage<GetTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 17);
+  messageDesc(file_fencepost_v1_tx, 18);
 
 /**
  * @generated from message fencepost.v1.ListTxsRequest
@@ -1110,7 +1181,7 @@ export type ListTxsRequest = Message<"fencepost.v1.ListTxsRequest"> & {
  * Use `create(ListTxsRequestSchema)` to create a new message.
  */
 export const ListTxsRequestSchema: GenMessage<ListTxsRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 18);
+  messageDesc(file_fencepost_v1_tx, 19);
 
 /**
  * @generated from message fencepost.v1.ListTxsResponse
@@ -1142,7 +1213,7 @@ export type ListTxsResponse = Message<"fencepost.v1.ListTxsResponse"> & {
  * Use `create(ListTxsResponseSchema)` to create a new message.
  */
 export const ListTxsResponseSchema: GenMessage<ListTxsResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 19);
+  messageDesc(file_fencepost_v1_tx, 20);
 
 /**
  * @generated from message fencepost.v1.CancelTxRequest
@@ -1174,7 +1245,7 @@ export type CancelTxRequest = Message<"fencepost.v1.CancelTxRequest"> & {
  * Use `create(CancelTxRequestSchema)` to create a new message.
  */
 export const CancelTxRequestSchema: GenMessage<CancelTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 20);
+  messageDesc(file_fencepost_v1_tx, 21);
 
 /**
  * @generated from message fencepost.v1.CancelTxResponse
@@ -1196,7 +1267,7 @@ export type CancelTxResponse = Message<"fencepost.v1.CancelTxResponse"> & {
  * Use `create(CancelTxResponseSchema)` to create a new message.
  */
 export const CancelTxResponseSchema: GenMessage<CancelTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 21);
+  messageDesc(file_fencepost_v1_tx, 22);
 
 /**
  * @generated from message fencepost.v1.SpeedUpTxRequest
@@ -1227,7 +1298,7 @@ export type SpeedUpTxRequest = Message<"fencepost.v1.SpeedUpTxRequest"> & {
  * Use `create(SpeedUpTxRequestSchema)` to create a new message.
  */
 export const SpeedUpTxRequestSchema: GenMessage<SpeedUpTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 22);
+  messageDesc(file_fencepost_v1_tx, 23);
 
 /**
  * @generated from message fencepost.v1.SpeedUpTxResponse
@@ -1244,7 +1315,7 @@ export type SpeedUpTxResponse = Message<"fencepost.v1.SpeedUpTxResponse"> & {
  * Use `create(SpeedUpTxResponseSchema)` to create a new message.
  */
 export const SpeedUpTxResponseSchema: GenMessage<SpeedUpTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 23);
+  messageDesc(file_fencepost_v1_tx, 24);
 
 /**
  * @generated from message fencepost.v1.ApproveTxRequest
@@ -1275,7 +1346,7 @@ export type ApproveTxRequest = Message<"fencepost.v1.ApproveTxRequest"> & {
  * Use `create(ApproveTxRequestSchema)` to create a new message.
  */
 export const ApproveTxRequestSchema: GenMessage<ApproveTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 24);
+  messageDesc(file_fencepost_v1_tx, 25);
 
 /**
  * @generated from message fencepost.v1.ApproveTxResponse
@@ -1292,7 +1363,7 @@ export type ApproveTxResponse = Message<"fencepost.v1.ApproveTxResponse"> & {
  * Use `create(ApproveTxResponseSchema)` to create a new message.
  */
 export const ApproveTxResponseSchema: GenMessage<ApproveTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 25);
+  messageDesc(file_fencepost_v1_tx, 26);
 
 /**
  * @generated from message fencepost.v1.DenyTxRequest
@@ -1323,7 +1394,7 @@ export type DenyTxRequest = Message<"fencepost.v1.DenyTxRequest"> & {
  * Use `create(DenyTxRequestSchema)` to create a new message.
  */
 export const DenyTxRequestSchema: GenMessage<DenyTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 26);
+  messageDesc(file_fencepost_v1_tx, 27);
 
 /**
  * @generated from message fencepost.v1.DenyTxResponse
@@ -1340,7 +1411,7 @@ export type DenyTxResponse = Message<"fencepost.v1.DenyTxResponse"> & {
  * Use `create(DenyTxResponseSchema)` to create a new message.
  */
 export const DenyTxResponseSchema: GenMessage<DenyTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 27);
+  messageDesc(file_fencepost_v1_tx, 28);
 
 /**
  * AllTxs selects the transactions of all submitters.
@@ -1355,7 +1426,7 @@ export type AllTxs = Message<"fencepost.v1.AllTxs"> & {
  * Use `create(AllTxsSchema)` to create a new message.
  */
 export const AllTxsSchema: GenMessage<AllTxs> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 28);
+  messageDesc(file_fencepost_v1_tx, 29);
 
 /**
  * @generated from message fencepost.v1.WatchTxRequest
@@ -1459,6 +1530,13 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
    * @generated from field: repeated fencepost.v1.TxState states = 9;
    */
   states: TxState[];
+
+  /**
+   * For submitter and all, without labels and states: events of the accounts too.
+   *
+   * @generated from field: bool account_events = 40;
+   */
+  accountEvents: boolean;
 };
 
 /**
@@ -1466,7 +1544,7 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
  * Use `create(WatchTxRequestSchema)` to create a new message.
  */
 export const WatchTxRequestSchema: GenMessage<WatchTxRequest> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 29);
+  messageDesc(file_fencepost_v1_tx, 30);
 
 /**
  * TxIds names several transactions. For more than fit here, give them a common label and watch
@@ -1488,7 +1566,7 @@ export type TxIds = Message<"fencepost.v1.TxIds"> & {
  * Use `create(TxIdsSchema)` to create a new message.
  */
 export const TxIdsSchema: GenMessage<TxIds> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 30);
+  messageDesc(file_fencepost_v1_tx, 31);
 
 /**
  * Heartbeat shows that the stream is alive and, unless behind is set, up to date.
@@ -1523,7 +1601,7 @@ export type Heartbeat = Message<"fencepost.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 31);
+  messageDesc(file_fencepost_v1_tx, 32);
 
 /**
  * @generated from message fencepost.v1.WatchTxResponse
@@ -1550,6 +1628,14 @@ export type WatchTxResponse = Message<"fencepost.v1.WatchTxResponse"> & {
      */
     value: Heartbeat;
     case: "heartbeat";
+  } | {
+    /**
+     * Only with account_events.
+     *
+     * @generated from field: fencepost.v1.AccountEvent account_event = 40;
+     */
+    value: AccountEvent;
+    case: "accountEvent";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -1566,7 +1652,7 @@ export type WatchTxResponse = Message<"fencepost.v1.WatchTxResponse"> & {
  * Use `create(WatchTxResponseSchema)` to create a new message.
  */
 export const WatchTxResponseSchema: GenMessage<WatchTxResponse> = /*@__PURE__*/
-  messageDesc(file_fencepost_v1_tx, 32);
+  messageDesc(file_fencepost_v1_tx, 33);
 
 /**
  * TxState is the state of a transaction. ARCHITECTURE.md shows the transitions.
@@ -1922,6 +2008,30 @@ export const TxViewSchema: GenEnum<TxView> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_tx, 4);
 
 /**
+ * @generated from enum fencepost.v1.AccountEventKind
+ */
+export enum AccountEventKind {
+  /**
+   * @generated from enum value: ACCOUNT_EVENT_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The balance, minus the cost of accepted transactions, fell below the limit of the chain's
+   * configuration (balance.low). Emitted once for each fall, if balance.events is set.
+   *
+   * @generated from enum value: ACCOUNT_EVENT_KIND_LOW_BALANCE = 1;
+   */
+  LOW_BALANCE = 1,
+}
+
+/**
+ * Describes the enum fencepost.v1.AccountEventKind.
+ */
+export const AccountEventKindSchema: GenEnum<AccountEventKind> = /*@__PURE__*/
+  enumDesc(file_fencepost_v1_tx, 5);
+
+/**
  * TxSpeed chooses the fee offered for fast inclusion.
  *
  * @generated from enum fencepost.v1.TxSpeed
@@ -1954,7 +2064,7 @@ export enum TxSpeed {
  * Describes the enum fencepost.v1.TxSpeed.
  */
 export const TxSpeedSchema: GenEnum<TxSpeed> = /*@__PURE__*/
-  enumDesc(file_fencepost_v1_tx, 5);
+  enumDesc(file_fencepost_v1_tx, 6);
 
 /**
  * CancelOutcome is the immediate result of a cancellation.
@@ -1996,7 +2106,7 @@ export enum CancelOutcome {
  * Describes the enum fencepost.v1.CancelOutcome.
  */
 export const CancelOutcomeSchema: GenEnum<CancelOutcome> = /*@__PURE__*/
-  enumDesc(file_fencepost_v1_tx, 6);
+  enumDesc(file_fencepost_v1_tx, 7);
 
 /**
  * TxService accepts intents ("send this from that account") and reports their progress. Every RPC

@@ -149,7 +149,7 @@ public enum CancelOutcome
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.fencepost.v1.TxOuterClass.getDescriptor().getEnumType(6);
+    return dev.fencepost.v1.TxOuterClass.getDescriptor().getEnumType(7);
   }
 
   private static final CancelOutcome[] VALUES = values();

@@ -74,6 +74,7 @@ private static final long serialVersionUID = 0L;
           com.google.protobuf.AbstractMessage.InternalOneOfEnum {
     EVENT(4),
     RESTORED(5),
+    ACCOUNT_EVENT(40),
     CONTENT_NOT_SET(0);
     private final int value;
     private ContentCase(int value) {
@@ -93,6 +94,7 @@ private static final long serialVersionUID = 0L;
       switch (value) {
         case 4: return EVENT;
         case 5: return RESTORED;
+        case 40: return ACCOUNT_EVENT;
         case 0: return CONTENT_NOT_SET;
         default: return null;
       }
@@ -113,7 +115,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object id_ = "";
   /**
    * <pre>
-   * "&lt;tx_id&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each delivery of the event.
+   * "&lt;tx_id&gt;/&lt;seq&gt;", "&lt;id of the account event&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each
+   * delivery of the event.
    * </pre>
    *
    * <code>string id = 1 [json_name = "id"];</code>
@@ -134,7 +137,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * "&lt;tx_id&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each delivery of the event.
+   * "&lt;tx_id&gt;/&lt;seq&gt;", "&lt;id of the account event&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each
+   * delivery of the event.
    * </pre>
    *
    * <code>string id = 1 [json_name = "id"];</code>
@@ -359,6 +363,37 @@ java.lang.String defaultValue) {
     return dev.fencepost.v1.LedgerRestored.getDefaultInstance();
   }
 
+  public static final int ACCOUNT_EVENT_FIELD_NUMBER = 40;
+  /**
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   * @return Whether the accountEvent field is set.
+   */
+  @java.lang.Override
+  public boolean hasAccountEvent() {
+    return contentCase_ == 40;
+  }
+  /**
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   * @return The accountEvent.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.AccountEvent getAccountEvent() {
+    if (contentCase_ == 40) {
+       return (dev.fencepost.v1.AccountEvent) content_;
+    }
+    return dev.fencepost.v1.AccountEvent.getDefaultInstance();
+  }
+  /**
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.AccountEventOrBuilder getAccountEventOrBuilder() {
+    if (contentCase_ == 40) {
+       return (dev.fencepost.v1.AccountEvent) content_;
+    }
+    return dev.fencepost.v1.AccountEvent.getDefaultInstance();
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -391,6 +426,9 @@ java.lang.String defaultValue) {
     if (contentCase_ == 5) {
       output.writeMessage(5, (dev.fencepost.v1.LedgerRestored) content_);
     }
+    if (contentCase_ == 40) {
+      output.writeMessage(40, (dev.fencepost.v1.AccountEvent) content_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -418,6 +456,10 @@ java.lang.String defaultValue) {
     if (contentCase_ == 5) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(5, (dev.fencepost.v1.LedgerRestored) content_);
+    }
+    if (contentCase_ == 40) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(40, (dev.fencepost.v1.AccountEvent) content_);
     }
     return size;
   }
@@ -459,6 +501,10 @@ java.lang.String defaultValue) {
         if (!getRestored()
             .equals(other.getRestored())) return false;
         break;
+      case 40:
+        if (!getAccountEvent()
+            .equals(other.getAccountEvent())) return false;
+        break;
       case 0:
       default:
     }
@@ -489,6 +535,10 @@ java.lang.String defaultValue) {
       case 5:
         hash = (37 * hash) + RESTORED_FIELD_NUMBER;
         hash = (53 * hash) + getRestored().hashCode();
+        break;
+      case 40:
+        hash = (37 * hash) + ACCOUNT_EVENT_FIELD_NUMBER;
+        hash = (53 * hash) + getAccountEvent().hashCode();
         break;
       case 0:
       default:
@@ -659,6 +709,9 @@ java.lang.String defaultValue) {
       if (restoredBuilder_ != null) {
         restoredBuilder_.clear();
       }
+      if (accountEventBuilder_ != null) {
+        accountEventBuilder_.clear();
+      }
       contentCase_ = 0;
       content_ = null;
       return this;
@@ -718,6 +771,10 @@ java.lang.String defaultValue) {
           restoredBuilder_ != null) {
         result.content_ = restoredBuilder_.build();
       }
+      if (contentCase_ == 40 &&
+          accountEventBuilder_ != null) {
+        result.content_ = accountEventBuilder_.build();
+      }
     }
 
     @java.lang.Override
@@ -752,6 +809,10 @@ java.lang.String defaultValue) {
         }
         case RESTORED: {
           mergeRestored(other.getRestored());
+          break;
+        }
+        case ACCOUNT_EVENT: {
+          mergeAccountEvent(other.getAccountEvent());
           break;
         }
         case CONTENT_NOT_SET: {
@@ -815,6 +876,13 @@ java.lang.String defaultValue) {
               contentCase_ = 5;
               break;
             } // case 42
+            case 322: {
+              input.readMessage(
+                  internalGetAccountEventFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              contentCase_ = 40;
+              break;
+            } // case 322
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -850,7 +918,8 @@ java.lang.String defaultValue) {
     private java.lang.Object id_ = "";
     /**
      * <pre>
-     * "&lt;tx_id&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each delivery of the event.
+     * "&lt;tx_id&gt;/&lt;seq&gt;", "&lt;id of the account event&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each
+     * delivery of the event.
      * </pre>
      *
      * <code>string id = 1 [json_name = "id"];</code>
@@ -870,7 +939,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * "&lt;tx_id&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each delivery of the event.
+     * "&lt;tx_id&gt;/&lt;seq&gt;", "&lt;id of the account event&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each
+     * delivery of the event.
      * </pre>
      *
      * <code>string id = 1 [json_name = "id"];</code>
@@ -891,7 +961,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * "&lt;tx_id&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each delivery of the event.
+     * "&lt;tx_id&gt;/&lt;seq&gt;", "&lt;id of the account event&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each
+     * delivery of the event.
      * </pre>
      *
      * <code>string id = 1 [json_name = "id"];</code>
@@ -908,7 +979,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * "&lt;tx_id&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each delivery of the event.
+     * "&lt;tx_id&gt;/&lt;seq&gt;", "&lt;id of the account event&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each
+     * delivery of the event.
      * </pre>
      *
      * <code>string id = 1 [json_name = "id"];</code>
@@ -922,7 +994,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * "&lt;tx_id&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each delivery of the event.
+     * "&lt;tx_id&gt;/&lt;seq&gt;", "&lt;id of the account event&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each
+     * delivery of the event.
      * </pre>
      *
      * <code>string id = 1 [json_name = "id"];</code>
@@ -1464,6 +1537,146 @@ java.lang.String defaultValue) {
       contentCase_ = 5;
       onChanged();
       return restoredBuilder_;
+    }
+
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.AccountEvent, dev.fencepost.v1.AccountEvent.Builder, dev.fencepost.v1.AccountEventOrBuilder> accountEventBuilder_;
+    /**
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     * @return Whether the accountEvent field is set.
+     */
+    @java.lang.Override
+    public boolean hasAccountEvent() {
+      return contentCase_ == 40;
+    }
+    /**
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     * @return The accountEvent.
+     */
+    @java.lang.Override
+    public dev.fencepost.v1.AccountEvent getAccountEvent() {
+      if (accountEventBuilder_ == null) {
+        if (contentCase_ == 40) {
+          return (dev.fencepost.v1.AccountEvent) content_;
+        }
+        return dev.fencepost.v1.AccountEvent.getDefaultInstance();
+      } else {
+        if (contentCase_ == 40) {
+          return accountEventBuilder_.getMessage();
+        }
+        return dev.fencepost.v1.AccountEvent.getDefaultInstance();
+      }
+    }
+    /**
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    public Builder setAccountEvent(dev.fencepost.v1.AccountEvent value) {
+      if (accountEventBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        content_ = value;
+        onChanged();
+      } else {
+        accountEventBuilder_.setMessage(value);
+      }
+      contentCase_ = 40;
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    public Builder setAccountEvent(
+        dev.fencepost.v1.AccountEvent.Builder builderForValue) {
+      if (accountEventBuilder_ == null) {
+        content_ = builderForValue.build();
+        onChanged();
+      } else {
+        accountEventBuilder_.setMessage(builderForValue.build());
+      }
+      contentCase_ = 40;
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    public Builder mergeAccountEvent(dev.fencepost.v1.AccountEvent value) {
+      if (accountEventBuilder_ == null) {
+        if (contentCase_ == 40 &&
+            content_ != dev.fencepost.v1.AccountEvent.getDefaultInstance()) {
+          content_ = dev.fencepost.v1.AccountEvent.newBuilder((dev.fencepost.v1.AccountEvent) content_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          content_ = value;
+        }
+        onChanged();
+      } else {
+        if (contentCase_ == 40) {
+          accountEventBuilder_.mergeFrom(value);
+        } else {
+          accountEventBuilder_.setMessage(value);
+        }
+      }
+      contentCase_ = 40;
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    public Builder clearAccountEvent() {
+      if (accountEventBuilder_ == null) {
+        if (contentCase_ == 40) {
+          contentCase_ = 0;
+          content_ = null;
+          onChanged();
+        }
+      } else {
+        if (contentCase_ == 40) {
+          contentCase_ = 0;
+          content_ = null;
+        }
+        accountEventBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    public dev.fencepost.v1.AccountEvent.Builder getAccountEventBuilder() {
+      return internalGetAccountEventFieldBuilder().getBuilder();
+    }
+    /**
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    @java.lang.Override
+    public dev.fencepost.v1.AccountEventOrBuilder getAccountEventOrBuilder() {
+      if ((contentCase_ == 40) && (accountEventBuilder_ != null)) {
+        return accountEventBuilder_.getMessageOrBuilder();
+      } else {
+        if (contentCase_ == 40) {
+          return (dev.fencepost.v1.AccountEvent) content_;
+        }
+        return dev.fencepost.v1.AccountEvent.getDefaultInstance();
+      }
+    }
+    /**
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.AccountEvent, dev.fencepost.v1.AccountEvent.Builder, dev.fencepost.v1.AccountEventOrBuilder> 
+        internalGetAccountEventFieldBuilder() {
+      if (accountEventBuilder_ == null) {
+        if (!(contentCase_ == 40)) {
+          content_ = dev.fencepost.v1.AccountEvent.getDefaultInstance();
+        }
+        accountEventBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fencepost.v1.AccountEvent, dev.fencepost.v1.AccountEvent.Builder, dev.fencepost.v1.AccountEventOrBuilder>(
+                (dev.fencepost.v1.AccountEvent) content_,
+                getParentForChildren(),
+                isClean());
+        content_ = null;
+      }
+      contentCase_ = 40;
+      onChanged();
+      return accountEventBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.SinkEvent)

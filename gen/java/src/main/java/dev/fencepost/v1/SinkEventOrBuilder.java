@@ -12,7 +12,8 @@ public interface SinkEventOrBuilder extends
 
   /**
    * <pre>
-   * "&lt;tx_id&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each delivery of the event.
+   * "&lt;tx_id&gt;/&lt;seq&gt;", "&lt;id of the account event&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each
+   * delivery of the event.
    * </pre>
    *
    * <code>string id = 1 [json_name = "id"];</code>
@@ -21,7 +22,8 @@ public interface SinkEventOrBuilder extends
   java.lang.String getId();
   /**
    * <pre>
-   * "&lt;tx_id&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each delivery of the event.
+   * "&lt;tx_id&gt;/&lt;seq&gt;", "&lt;id of the account event&gt;/&lt;seq&gt;", or "ledger/&lt;number&gt;": the same in each
+   * delivery of the event.
    * </pre>
    *
    * <code>string id = 1 [json_name = "id"];</code>
@@ -133,6 +135,21 @@ java.lang.String defaultValue);
    * <code>.fencepost.v1.LedgerRestored restored = 5 [json_name = "restored"];</code>
    */
   dev.fencepost.v1.LedgerRestoredOrBuilder getRestoredOrBuilder();
+
+  /**
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   * @return Whether the accountEvent field is set.
+   */
+  boolean hasAccountEvent();
+  /**
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   * @return The accountEvent.
+   */
+  dev.fencepost.v1.AccountEvent getAccountEvent();
+  /**
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   */
+  dev.fencepost.v1.AccountEventOrBuilder getAccountEventOrBuilder();
 
   dev.fencepost.v1.SinkEvent.ContentCase getContentCase();
 }

@@ -185,37 +185,39 @@ public final class SinkOuterClass extends com.google.protobuf.GeneratedFile {
       "eason\030\004 \001(\tR\006reason\022\032\n\010operator\030\005 \001(\tR\010o" +
       "perator\022\026\n\006ledger\030\006 \001(\tR\006ledgerB\006\n\004from\"" +
       "<\n\022ReplaySinkResponse\022&\n\004sink\030\001 \001(\0132\022.fe" +
-      "ncepost.v1.SinkR\004sink\"\250\002\n\tSinkEvent\022\016\n\002i" +
+      "ncepost.v1.SinkR\004sink\"\353\002\n\tSinkEvent\022\016\n\002i" +
       "d\030\001 \001(\tR\002id\022\035\n\nrequest_id\030\002 \001(\tR\trequest" +
       "Id\022;\n\006labels\030\003 \003(\0132#.fencepost.v1.SinkEv" +
       "ent.LabelsEntryR\006labels\022-\n\005event\030\004 \001(\0132\025" +
       ".fencepost.v1.TxEventH\000R\005event\022:\n\010restor" +
       "ed\030\005 \001(\0132\034.fencepost.v1.LedgerRestoredH\000" +
-      "R\010restored\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003" +
-      "key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001B\t\n\007content" +
-      "\"@\n\016LedgerRestored\022.\n\004time\030\001 \001(\0132\032.googl" +
-      "e.protobuf.TimestampR\004time*s\n\nSinkStatus" +
-      "\022\033\n\027SINK_STATUS_UNSPECIFIED\020\000\022\026\n\022SINK_ST" +
-      "ATUS_ACTIVE\020\001\022\026\n\022SINK_STATUS_PAUSED\020\002\022\030\n" +
-      "\024SINK_STATUS_DISABLED\020\0032\356\004\n\013SinkService\022" +
-      "L\n\tListSinks\022\036.fencepost.v1.ListSinksReq" +
-      "uest\032\037.fencepost.v1.ListSinksResponse\022^\n" +
-      "\017ListUndelivered\022$.fencepost.v1.ListUnde" +
-      "liveredRequest\032%.fencepost.v1.ListUndeli" +
-      "veredResponse\022L\n\tPauseSink\022\036.fencepost.v" +
-      "1.PauseSinkRequest\032\037.fencepost.v1.PauseS" +
-      "inkResponse\022O\n\nResumeSink\022\037.fencepost.v1" +
-      ".ResumeSinkRequest\032 .fencepost.v1.Resume" +
-      "SinkResponse\022a\n\020RetryUndelivered\022%.fence" +
-      "post.v1.RetryUndeliveredRequest\032&.fencep" +
-      "ost.v1.RetryUndeliveredResponse\022^\n\017SkipU" +
-      "ndelivered\022$.fencepost.v1.SkipUndelivere" +
-      "dRequest\032%.fencepost.v1.SkipUndeliveredR" +
-      "esponse\022O\n\nReplaySink\022\037.fencepost.v1.Rep" +
-      "laySinkRequest\032 .fencepost.v1.ReplaySink" +
-      "ResponseBT\n\020dev.fencepost.v1P\001Z>github.c" +
-      "om/fencepost/fencepost/gen/go/fencepost/" +
-      "v1;fencepostv1b\006proto3"
+      "R\010restored\022A\n\raccount_event\030( \001(\0132\032.fenc" +
+      "epost.v1.AccountEventH\000R\014accountEvent\0329\n" +
+      "\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030" +
+      "\002 \001(\tR\005value:\0028\001B\t\n\007content\"@\n\016LedgerRes" +
+      "tored\022.\n\004time\030\001 \001(\0132\032.google.protobuf.Ti" +
+      "mestampR\004time*s\n\nSinkStatus\022\033\n\027SINK_STAT" +
+      "US_UNSPECIFIED\020\000\022\026\n\022SINK_STATUS_ACTIVE\020\001" +
+      "\022\026\n\022SINK_STATUS_PAUSED\020\002\022\030\n\024SINK_STATUS_" +
+      "DISABLED\020\0032\356\004\n\013SinkService\022L\n\tListSinks\022" +
+      "\036.fencepost.v1.ListSinksRequest\032\037.fencep" +
+      "ost.v1.ListSinksResponse\022^\n\017ListUndelive" +
+      "red\022$.fencepost.v1.ListUndeliveredReques" +
+      "t\032%.fencepost.v1.ListUndeliveredResponse" +
+      "\022L\n\tPauseSink\022\036.fencepost.v1.PauseSinkRe" +
+      "quest\032\037.fencepost.v1.PauseSinkResponse\022O" +
+      "\n\nResumeSink\022\037.fencepost.v1.ResumeSinkRe" +
+      "quest\032 .fencepost.v1.ResumeSinkResponse\022" +
+      "a\n\020RetryUndelivered\022%.fencepost.v1.Retry" +
+      "UndeliveredRequest\032&.fencepost.v1.RetryU" +
+      "ndeliveredResponse\022^\n\017SkipUndelivered\022$." +
+      "fencepost.v1.SkipUndeliveredRequest\032%.fe" +
+      "ncepost.v1.SkipUndeliveredResponse\022O\n\nRe" +
+      "playSink\022\037.fencepost.v1.ReplaySinkReques" +
+      "t\032 .fencepost.v1.ReplaySinkResponseBT\n\020d" +
+      "ev.fencepost.v1P\001Z>github.com/fencepost/" +
+      "fencepost/gen/go/fencepost/v1;fencepostv" +
+      "1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -324,7 +326,7 @@ public final class SinkOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_SinkEvent_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_SinkEvent_descriptor,
-        new java.lang.String[] { "Id", "RequestId", "Labels", "Event", "Restored", "Content", });
+        new java.lang.String[] { "Id", "RequestId", "Labels", "Event", "Restored", "AccountEvent", "Content", });
     internal_static_fencepost_v1_SinkEvent_LabelsEntry_descriptor =
       internal_static_fencepost_v1_SinkEvent_descriptor.getNestedType(0);
     internal_static_fencepost_v1_SinkEvent_LabelsEntry_fieldAccessorTable = new

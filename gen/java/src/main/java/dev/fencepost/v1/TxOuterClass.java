@@ -67,6 +67,11 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_fencepost_v1_TxEvent_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_fencepost_v1_AccountEvent_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_fencepost_v1_AccountEvent_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_fencepost_v1_CreateTxRequest_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -286,156 +291,168 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "sage\022.\n\004time\030\014 \001(\0132\032.google.protobuf.Tim" +
       "estampR\004time\022\031\n\010new_fork\030\r \001(\010R\007newFork\022" +
       "<\n\rconfirmations\030\016 \003(\0132\026.fencepost.v1.Bl" +
-      "ockRefR\rconfirmations\"\333\002\n\017CreateTxReques" +
-      "t\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\035\n\nreque" +
-      "st_id\030\002 \001(\tR\trequestId\022/\n\007payload\030\003 \001(\0132" +
-      "\025.fencepost.v1.PayloadR\007payload\022)\n\005terms" +
-      "\030\004 \001(\0132\023.fencepost.v1.TermsR\005terms\022A\n\006la" +
-      "bels\030\005 \003(\0132).fencepost.v1.CreateTxReques" +
-      "t.LabelsEntryR\006labels\022\022\n\004pool\030\024 \001(\tR\004poo" +
-      "l\022\035\n\nsticky_key\030\025 \001(\tR\tstickyKey\0329\n\013Labe" +
-      "lsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\t" +
-      "R\005value:\0028\001\"\247\001\n\005Terms\022+\n\005speed\030\001 \001(\0162\025.f" +
-      "encepost.v1.TxSpeedR\005speed\022\027\n\007max_fee\030\002 " +
-      "\001(\tR\006maxFee\0227\n\tnot_after\030\003 \001(\0132\032.google." +
-      "protobuf.TimestampR\010notAfter\022\037\n\013cancel_l" +
-      "ate\030\004 \001(\010R\ncancelLate\"N\n\020CreateTxRespons" +
-      "e\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\022\030\n\007c" +
-      "reated\030\002 \001(\010R\007created\"\300\001\n\021SimulateTxRequ" +
-      "est\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022/\n\007pay" +
-      "load\030\002 \001(\0132\025.fencepost.v1.PayloadR\007paylo" +
-      "ad\022)\n\005terms\030\003 \001(\0132\023.fencepost.v1.TermsR\005" +
-      "terms\022\022\n\004pool\030\024 \001(\tR\004pool\022\035\n\nsticky_key\030" +
-      "\025 \001(\tR\tstickyKey\"\261\002\n\022SimulateTxResponse\022" +
-      "#\n\routcome_class\030\001 \001(\tR\014outcomeClass\022\030\n\007" +
-      "message\030\002 \001(\tR\007message\022\037\n\tgas_limit\030\003 \001(" +
-      "\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\004 \001(\tR\006feeCap" +
-      "\022\020\n\003tip\030\005 \001(\tR\003tip\022\025\n\006l1_fee\030\006 \001(\tR\005l1Fe" +
-      "e\022\031\n\010max_cost\030\007 \001(\tR\007maxCost\022#\n\rmissing_" +
-      "funds\030\010 \001(\tR\014missingFunds\022\033\n\tdenied_by\030\024" +
-      " \001(\tR\010deniedBy\022\034\n\tsubmitter\030\026 \001(\tR\tsubmi" +
-      "tter\"Q\n\024BatchCreateTxRequest\0229\n\010requests" +
-      "\030\001 \003(\0132\035.fencepost.v1.CreateTxRequestR\010r" +
-      "equests\"T\n\025BatchCreateTxResponse\022;\n\007resu" +
-      "lts\030\001 \003(\0132!.fencepost.v1.BatchCreateTxRe" +
-      "sultR\007results\"\211\001\n\023BatchCreateTxResult\022\"\n" +
-      "\002tx\030\001 \001(\0132\020.fencepost.v1.TxH\000R\002tx\022*\n\005err" +
-      "or\030\002 \001(\0132\022.google.rpc.StatusH\000R\005error\022\030\n" +
-      "\007created\030\003 \001(\010R\007createdB\010\n\006result\"]\n\nReq" +
-      "uestKey\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\035\n" +
-      "\nrequest_id\030\002 \001(\tR\trequestId\022\022\n\004pool\030\003 \001" +
-      "(\tR\004pool\"\242\001\n\014GetTxRequest\022\025\n\005tx_id\030\001 \001(\t" +
-      "H\000R\004txId\0224\n\007request\030\002 \001(\0132\030.fencepost.v1" +
-      ".RequestKeyH\000R\007request\022\024\n\004hash\030\004 \001(\tH\000R\004" +
-      "hash\022(\n\004view\030\003 \001(\0162\024.fencepost.v1.TxView" +
-      "R\004viewB\005\n\003key\"1\n\rGetTxResponse\022 \n\002tx\030\001 \001" +
-      "(\0132\020.fencepost.v1.TxR\002tx\"\236\003\n\016ListTxsRequ" +
-      "est\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022-\n\006sta" +
-      "tes\030\002 \003(\0162\025.fencepost.v1.TxStateR\006states" +
-      "\022\033\n\tpage_size\030\003 \001(\005R\010pageSize\022\035\n\npage_to" +
-      "ken\030\004 \001(\tR\tpageToken\022(\n\004view\030\005 \001(\0162\024.fen" +
-      "cepost.v1.TxViewR\004view\022\026\n\006labels\030\006 \003(\tR\006" +
-      "labels\022=\n\014created_from\030\007 \001(\0132\032.google.pr" +
-      "otobuf.TimestampR\013createdFrom\022A\n\016created" +
-      "_before\030\010 \001(\0132\032.google.protobuf.Timestam" +
-      "pR\rcreatedBefore\022\022\n\004pool\030\024 \001(\tR\004pool\022+\n\021" +
-      "awaiting_approval\030\025 \001(\010R\020awaitingApprova" +
-      "l\"\206\001\n\017ListTxsResponse\022\"\n\003txs\030\001 \003(\0132\020.fen" +
-      "cepost.v1.TxR\003txs\022&\n\017next_page_token\030\002 \001" +
-      "(\tR\rnextPageToken\022\'\n\017missing_ledgers\030\003 \003" +
-      "(\tR\016missingLedgers\"Z\n\017CancelTxRequest\022\023\n" +
-      "\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reas" +
-      "on\022\032\n\010operator\030\003 \001(\tR\010operator\"k\n\020Cancel" +
-      "TxResponse\0225\n\007outcome\030\001 \001(\0162\033.fencepost." +
-      "v1.CancelOutcomeR\007outcome\022 \n\002tx\030\002 \001(\0132\020." +
-      "fencepost.v1.TxR\002tx\"[\n\020SpeedUpTxRequest\022" +
-      "\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006re" +
-      "ason\022\032\n\010operator\030\003 \001(\tR\010operator\"5\n\021Spee" +
-      "dUpTxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1" +
-      ".TxR\002tx\"[\n\020ApproveTxRequest\022\023\n\005tx_id\030\001 \001" +
-      "(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010oper" +
-      "ator\030\003 \001(\tR\010operator\"5\n\021ApproveTxRespons" +
-      "e\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"X\n\rD" +
-      "enyTxRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006rea" +
-      "son\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010ope" +
-      "rator\"2\n\016DenyTxResponse\022 \n\002tx\030\001 \001(\0132\020.fe" +
-      "ncepost.v1.TxR\002tx\"\010\n\006AllTxs\"\264\003\n\016WatchTxR" +
-      "equest\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\022\036\n\tsubmitt" +
-      "er\030\002 \001(\tH\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.fen" +
-      "cepost.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001(\013" +
-      "2\030.fencepost.v1.RequestKeyH\000R\007request\022\'\n" +
-      "\003txs\030\n \001(\0132\023.fencepost.v1.TxIdsH\000R\003txs\022\024" +
-      "\n\004pool\030\024 \001(\tH\000R\004pool\022!\n\014resume_token\030\004 \001" +
-      "(\tR\013resumeToken\022\037\n\013until_final\030\005 \001(\010R\nun" +
-      "tilFinal\0227\n\theartbeat\030\006 \001(\0132\031.google.pro" +
-      "tobuf.DurationR\theartbeat\022\026\n\006labels\030\010 \003(" +
-      "\tR\006labels\022-\n\006states\030\t \003(\0162\025.fencepost.v1" +
-      ".TxStateR\006statesB\010\n\006target\"\036\n\005TxIds\022\025\n\006t" +
-      "x_ids\030\001 \003(\tR\005txIds\"|\n\tHeartbeat\022.\n\004time\030" +
-      "\001 \001(\0132\032.google.protobuf.TimestampR\004time\022" +
-      "\026\n\006behind\030\002 \001(\010R\006behind\022\'\n\017missing_ledge" +
-      "rs\030\003 \003(\tR\016missingLedgers\"\327\001\n\017WatchTxResp" +
-      "onse\022-\n\005event\030\001 \001(\0132\025.fencepost.v1.TxEve" +
-      "ntH\000R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fencepos" +
-      "t.v1.TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001(\0132\027" +
-      ".fencepost.v1.HeartbeatH\000R\theartbeat\022!\n\014" +
-      "resume_token\030\004 \001(\tR\013resumeTokenB\t\n\007messa" +
-      "ge*\306\001\n\007TxState\022\030\n\024TX_STATE_UNSPECIFIED\020\000" +
-      "\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCA" +
-      "TED\020\002\022\025\n\021TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE" +
-      "_STUCK\020\004\022\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_S" +
-      "TATE_FAILED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLE" +
-      "D\020\007*\274\001\n\nTxSubState\022\034\n\030TX_SUB_STATE_UNSPE" +
-      "CIFIED\020\000\022\030\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX" +
-      "_SUB_STATE_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BA" +
-      "CKING_OFF\020\003\022\031\n\025TX_SUB_STATE_UNFUNDED\020\004\022\"" +
-      "\n\036TX_SUB_STATE_AWAITING_APPROVAL\020\005*x\n\010Ex" +
-      "ecuted\022\030\n\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXEC" +
-      "UTED_UNKNOWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECU" +
-      "TED_SUCCESS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\222\004\n" +
-      "\013TxEventKind\022\035\n\031TX_EVENT_KIND_UNSPECIFIE" +
-      "D\020\000\022\030\n\024TX_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVEN" +
-      "T_KIND_ALLOCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBM" +
-      "ITTED\020\003\022\035\n\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032" +
-      "\n\026TX_EVENT_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_K" +
-      "IND_REORGED\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED" +
-      "\020\007\022\030\n\024TX_EVENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT" +
-      "_KIND_CANCEL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIN" +
-      "D_CANCELLED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031" +
-      "\n\025TX_EVENT_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KI" +
-      "ND_REQUEUED\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016" +
-      "\022\032\n\026TX_EVENT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT" +
-      "_KIND_CONFIRMATIONS\020\020\022\032\n\026TX_EVENT_KIND_A" +
-      "PPROVED\020\021*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFI" +
-      "ED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERA" +
-      "TOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIED" +
-      "\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STANDA" +
-      "RD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOutcom" +
-      "e\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CAN" +
-      "CEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOM" +
-      "E_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_" +
-      "FINAL\020\0032\201\006\n\tTxService\022I\n\010CreateTx\022\035.fenc" +
-      "epost.v1.CreateTxRequest\032\036.fencepost.v1." +
-      "CreateTxResponse\022X\n\rBatchCreateTx\022\".fenc" +
-      "epost.v1.BatchCreateTxRequest\032#.fencepos" +
-      "t.v1.BatchCreateTxResponse\022O\n\nSimulateTx" +
-      "\022\037.fencepost.v1.SimulateTxRequest\032 .fenc" +
-      "epost.v1.SimulateTxResponse\022@\n\005GetTx\022\032.f" +
-      "encepost.v1.GetTxRequest\032\033.fencepost.v1." +
-      "GetTxResponse\022F\n\007ListTxs\022\034.fencepost.v1." +
-      "ListTxsRequest\032\035.fencepost.v1.ListTxsRes" +
-      "ponse\022I\n\010CancelTx\022\035.fencepost.v1.CancelT" +
-      "xRequest\032\036.fencepost.v1.CancelTxResponse" +
-      "\022L\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUpTxRe" +
-      "quest\032\037.fencepost.v1.SpeedUpTxResponse\022L" +
-      "\n\tApproveTx\022\036.fencepost.v1.ApproveTxRequ" +
-      "est\032\037.fencepost.v1.ApproveTxResponse\022C\n\006" +
-      "DenyTx\022\033.fencepost.v1.DenyTxRequest\032\034.fe" +
-      "ncepost.v1.DenyTxResponse\022H\n\007WatchTx\022\034.f" +
-      "encepost.v1.WatchTxRequest\032\035.fencepost.v" +
-      "1.WatchTxResponse0\001BT\n\020dev.fencepost.v1P" +
-      "\001Z>github.com/fencepost/fencepost/gen/go" +
-      "/fencepost/v1;fencepostv1b\006proto3"
+      "ockRefR\rconfirmations\"\232\002\n\014AccountEvent\022\016" +
+      "\n\002id\030\001 \001(\tR\002id\022\034\n\tsubmitter\030\002 \001(\tR\tsubmi" +
+      "tter\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq\0222\n\004kind\030\004 \001(\016" +
+      "2\036.fencepost.v1.AccountEventKindR\004kind\022\030" +
+      "\n\007balance\030\005 \001(\tR\007balance\022\034\n\tcommitted\030\006 " +
+      "\001(\tR\tcommitted\022\020\n\003low\030\007 \001(\tR\003low\022\030\n\005bloc" +
+      "k\030\010 \001(\004B\0020\001R\005block\022.\n\004time\030\t \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\004time\"\333\002\n\017CreateTxR" +
+      "equest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\035\n\n" +
+      "request_id\030\002 \001(\tR\trequestId\022/\n\007payload\030\003" +
+      " \001(\0132\025.fencepost.v1.PayloadR\007payload\022)\n\005" +
+      "terms\030\004 \001(\0132\023.fencepost.v1.TermsR\005terms\022" +
+      "A\n\006labels\030\005 \003(\0132).fencepost.v1.CreateTxR" +
+      "equest.LabelsEntryR\006labels\022\022\n\004pool\030\024 \001(\t" +
+      "R\004pool\022\035\n\nsticky_key\030\025 \001(\tR\tstickyKey\0329\n" +
+      "\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030" +
+      "\002 \001(\tR\005value:\0028\001\"\247\001\n\005Terms\022+\n\005speed\030\001 \001(" +
+      "\0162\025.fencepost.v1.TxSpeedR\005speed\022\027\n\007max_f" +
+      "ee\030\002 \001(\tR\006maxFee\0227\n\tnot_after\030\003 \001(\0132\032.go" +
+      "ogle.protobuf.TimestampR\010notAfter\022\037\n\013can" +
+      "cel_late\030\004 \001(\010R\ncancelLate\"N\n\020CreateTxRe" +
+      "sponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx" +
+      "\022\030\n\007created\030\002 \001(\010R\007created\"\300\001\n\021SimulateT" +
+      "xRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022/" +
+      "\n\007payload\030\002 \001(\0132\025.fencepost.v1.PayloadR\007" +
+      "payload\022)\n\005terms\030\003 \001(\0132\023.fencepost.v1.Te" +
+      "rmsR\005terms\022\022\n\004pool\030\024 \001(\tR\004pool\022\035\n\nsticky" +
+      "_key\030\025 \001(\tR\tstickyKey\"\261\002\n\022SimulateTxResp" +
+      "onse\022#\n\routcome_class\030\001 \001(\tR\014outcomeClas" +
+      "s\022\030\n\007message\030\002 \001(\tR\007message\022\037\n\tgas_limit" +
+      "\030\003 \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\004 \001(\tR\006f" +
+      "eeCap\022\020\n\003tip\030\005 \001(\tR\003tip\022\025\n\006l1_fee\030\006 \001(\tR" +
+      "\005l1Fee\022\031\n\010max_cost\030\007 \001(\tR\007maxCost\022#\n\rmis" +
+      "sing_funds\030\010 \001(\tR\014missingFunds\022\033\n\tdenied" +
+      "_by\030\024 \001(\tR\010deniedBy\022\034\n\tsubmitter\030\026 \001(\tR\t" +
+      "submitter\"Q\n\024BatchCreateTxRequest\0229\n\010req" +
+      "uests\030\001 \003(\0132\035.fencepost.v1.CreateTxReque" +
+      "stR\010requests\"T\n\025BatchCreateTxResponse\022;\n" +
+      "\007results\030\001 \003(\0132!.fencepost.v1.BatchCreat" +
+      "eTxResultR\007results\"\211\001\n\023BatchCreateTxResu" +
+      "lt\022\"\n\002tx\030\001 \001(\0132\020.fencepost.v1.TxH\000R\002tx\022*" +
+      "\n\005error\030\002 \001(\0132\022.google.rpc.StatusH\000R\005err" +
+      "or\022\030\n\007created\030\003 \001(\010R\007createdB\010\n\006result\"]" +
+      "\n\nRequestKey\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitt" +
+      "er\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022\022\n\004poo" +
+      "l\030\003 \001(\tR\004pool\"\242\001\n\014GetTxRequest\022\025\n\005tx_id\030" +
+      "\001 \001(\tH\000R\004txId\0224\n\007request\030\002 \001(\0132\030.fencepo" +
+      "st.v1.RequestKeyH\000R\007request\022\024\n\004hash\030\004 \001(" +
+      "\tH\000R\004hash\022(\n\004view\030\003 \001(\0162\024.fencepost.v1.T" +
+      "xViewR\004viewB\005\n\003key\"1\n\rGetTxResponse\022 \n\002t" +
+      "x\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\236\003\n\016ListTx" +
+      "sRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022-" +
+      "\n\006states\030\002 \003(\0162\025.fencepost.v1.TxStateR\006s" +
+      "tates\022\033\n\tpage_size\030\003 \001(\005R\010pageSize\022\035\n\npa" +
+      "ge_token\030\004 \001(\tR\tpageToken\022(\n\004view\030\005 \001(\0162" +
+      "\024.fencepost.v1.TxViewR\004view\022\026\n\006labels\030\006 " +
+      "\003(\tR\006labels\022=\n\014created_from\030\007 \001(\0132\032.goog" +
+      "le.protobuf.TimestampR\013createdFrom\022A\n\016cr" +
+      "eated_before\030\010 \001(\0132\032.google.protobuf.Tim" +
+      "estampR\rcreatedBefore\022\022\n\004pool\030\024 \001(\tR\004poo" +
+      "l\022+\n\021awaiting_approval\030\025 \001(\010R\020awaitingAp" +
+      "proval\"\206\001\n\017ListTxsResponse\022\"\n\003txs\030\001 \003(\0132" +
+      "\020.fencepost.v1.TxR\003txs\022&\n\017next_page_toke" +
+      "n\030\002 \001(\tR\rnextPageToken\022\'\n\017missing_ledger" +
+      "s\030\003 \003(\tR\016missingLedgers\"Z\n\017CancelTxReque" +
+      "st\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR" +
+      "\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"k\n\020C" +
+      "ancelTxResponse\0225\n\007outcome\030\001 \001(\0162\033.fence" +
+      "post.v1.CancelOutcomeR\007outcome\022 \n\002tx\030\002 \001" +
+      "(\0132\020.fencepost.v1.TxR\002tx\"[\n\020SpeedUpTxReq" +
+      "uest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(" +
+      "\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"5\n" +
+      "\021SpeedUpTxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepo" +
+      "st.v1.TxR\002tx\"[\n\020ApproveTxRequest\022\023\n\005tx_i" +
+      "d\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n" +
+      "\010operator\030\003 \001(\tR\010operator\"5\n\021ApproveTxRe" +
+      "sponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx" +
+      "\"X\n\rDenyTxRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026" +
+      "\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\t" +
+      "R\010operator\"2\n\016DenyTxResponse\022 \n\002tx\030\001 \001(\013" +
+      "2\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\333\003\n\016Wat" +
+      "chTxRequest\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\022\036\n\tsu" +
+      "bmitter\030\002 \001(\tH\000R\tsubmitter\022(\n\003all\030\003 \001(\0132" +
+      "\024.fencepost.v1.AllTxsH\000R\003all\0224\n\007request\030" +
+      "\007 \001(\0132\030.fencepost.v1.RequestKeyH\000R\007reque" +
+      "st\022\'\n\003txs\030\n \001(\0132\023.fencepost.v1.TxIdsH\000R\003" +
+      "txs\022\024\n\004pool\030\024 \001(\tH\000R\004pool\022!\n\014resume_toke" +
+      "n\030\004 \001(\tR\013resumeToken\022\037\n\013until_final\030\005 \001(" +
+      "\010R\nuntilFinal\0227\n\theartbeat\030\006 \001(\0132\031.googl" +
+      "e.protobuf.DurationR\theartbeat\022\026\n\006labels" +
+      "\030\010 \003(\tR\006labels\022-\n\006states\030\t \003(\0162\025.fencepo" +
+      "st.v1.TxStateR\006states\022%\n\016account_events\030" +
+      "( \001(\010R\raccountEventsB\010\n\006target\"\036\n\005TxIds\022" +
+      "\025\n\006tx_ids\030\001 \003(\tR\005txIds\"|\n\tHeartbeat\022.\n\004t" +
+      "ime\030\001 \001(\0132\032.google.protobuf.TimestampR\004t" +
+      "ime\022\026\n\006behind\030\002 \001(\010R\006behind\022\'\n\017missing_l" +
+      "edgers\030\003 \003(\tR\016missingLedgers\"\232\002\n\017WatchTx" +
+      "Response\022-\n\005event\030\001 \001(\0132\025.fencepost.v1.T" +
+      "xEventH\000R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fenc" +
+      "epost.v1.TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001" +
+      "(\0132\027.fencepost.v1.HeartbeatH\000R\theartbeat" +
+      "\022A\n\raccount_event\030( \001(\0132\032.fencepost.v1.A" +
+      "ccountEventH\000R\014accountEvent\022!\n\014resume_to" +
+      "ken\030\004 \001(\tR\013resumeTokenB\t\n\007message*\306\001\n\007Tx" +
+      "State\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_ST" +
+      "ATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021" +
+      "TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022" +
+      "\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAIL" +
+      "ED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*\274\001\n\nT" +
+      "xSubState\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022" +
+      "\030\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STAT" +
+      "E_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF" +
+      "\020\003\022\031\n\025TX_SUB_STATE_UNFUNDED\020\004\022\"\n\036TX_SUB_" +
+      "STATE_AWAITING_APPROVAL\020\005*x\n\010Executed\022\030\n" +
+      "\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKN" +
+      "OWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCE" +
+      "SS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\222\004\n\013TxEventK" +
+      "ind\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX" +
+      "_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_AL" +
+      "LOCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035" +
+      "\n\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVEN" +
+      "T_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORG" +
+      "ED\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_" +
+      "EVENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CAN" +
+      "CEL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELL" +
+      "ED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVEN" +
+      "T_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEU" +
+      "ED\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EV" +
+      "ENT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CON" +
+      "FIRMATIONS\020\020\022\032\n\026TX_EVENT_KIND_APPROVED\020\021" +
+      "*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFIED\020\000\022\021\n\rT" +
+      "X_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002*Z\n\020" +
+      "AccountEventKind\022\"\n\036ACCOUNT_EVENT_KIND_U" +
+      "NSPECIFIED\020\000\022\"\n\036ACCOUNT_EVENT_KIND_LOW_B" +
+      "ALANCE\020\001*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIF" +
+      "IED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STA" +
+      "NDARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOut" +
+      "come\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030" +
+      "CANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUT" +
+      "COME_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREA" +
+      "DY_FINAL\020\0032\201\006\n\tTxService\022I\n\010CreateTx\022\035.f" +
+      "encepost.v1.CreateTxRequest\032\036.fencepost." +
+      "v1.CreateTxResponse\022X\n\rBatchCreateTx\022\".f" +
+      "encepost.v1.BatchCreateTxRequest\032#.fence" +
+      "post.v1.BatchCreateTxResponse\022O\n\nSimulat" +
+      "eTx\022\037.fencepost.v1.SimulateTxRequest\032 .f" +
+      "encepost.v1.SimulateTxResponse\022@\n\005GetTx\022" +
+      "\032.fencepost.v1.GetTxRequest\032\033.fencepost." +
+      "v1.GetTxResponse\022F\n\007ListTxs\022\034.fencepost." +
+      "v1.ListTxsRequest\032\035.fencepost.v1.ListTxs" +
+      "Response\022I\n\010CancelTx\022\035.fencepost.v1.Canc" +
+      "elTxRequest\032\036.fencepost.v1.CancelTxRespo" +
+      "nse\022L\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUpT" +
+      "xRequest\032\037.fencepost.v1.SpeedUpTxRespons" +
+      "e\022L\n\tApproveTx\022\036.fencepost.v1.ApproveTxR" +
+      "equest\032\037.fencepost.v1.ApproveTxResponse\022" +
+      "C\n\006DenyTx\022\033.fencepost.v1.DenyTxRequest\032\034" +
+      ".fencepost.v1.DenyTxResponse\022H\n\007WatchTx\022" +
+      "\034.fencepost.v1.WatchTxRequest\032\035.fencepos" +
+      "t.v1.WatchTxResponse0\001BT\n\020dev.fencepost." +
+      "v1P\001Z>github.com/fencepost/fencepost/gen" +
+      "/go/fencepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -492,8 +509,14 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_TxEvent_descriptor,
         new java.lang.String[] { "TxId", "Submitter", "Seq", "Kind", "State", "SubState", "Executed", "TxHash", "Receipt", "Reason", "Message", "Time", "NewFork", "Confirmations", });
-    internal_static_fencepost_v1_CreateTxRequest_descriptor =
+    internal_static_fencepost_v1_AccountEvent_descriptor =
       getDescriptor().getMessageType(7);
+    internal_static_fencepost_v1_AccountEvent_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_fencepost_v1_AccountEvent_descriptor,
+        new java.lang.String[] { "Id", "Submitter", "Seq", "Kind", "Balance", "Committed", "Low", "Block", "Time", });
+    internal_static_fencepost_v1_CreateTxRequest_descriptor =
+      getDescriptor().getMessageType(8);
     internal_static_fencepost_v1_CreateTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_CreateTxRequest_descriptor,
@@ -505,155 +528,155 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
         internal_static_fencepost_v1_CreateTxRequest_LabelsEntry_descriptor,
         new java.lang.String[] { "Key", "Value", });
     internal_static_fencepost_v1_Terms_descriptor =
-      getDescriptor().getMessageType(8);
+      getDescriptor().getMessageType(9);
     internal_static_fencepost_v1_Terms_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Terms_descriptor,
         new java.lang.String[] { "Speed", "MaxFee", "NotAfter", "CancelLate", });
     internal_static_fencepost_v1_CreateTxResponse_descriptor =
-      getDescriptor().getMessageType(9);
+      getDescriptor().getMessageType(10);
     internal_static_fencepost_v1_CreateTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_CreateTxResponse_descriptor,
         new java.lang.String[] { "Tx", "Created", });
     internal_static_fencepost_v1_SimulateTxRequest_descriptor =
-      getDescriptor().getMessageType(10);
+      getDescriptor().getMessageType(11);
     internal_static_fencepost_v1_SimulateTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_SimulateTxRequest_descriptor,
         new java.lang.String[] { "Submitter", "Payload", "Terms", "Pool", "StickyKey", });
     internal_static_fencepost_v1_SimulateTxResponse_descriptor =
-      getDescriptor().getMessageType(11);
+      getDescriptor().getMessageType(12);
     internal_static_fencepost_v1_SimulateTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_SimulateTxResponse_descriptor,
         new java.lang.String[] { "OutcomeClass", "Message", "GasLimit", "FeeCap", "Tip", "L1Fee", "MaxCost", "MissingFunds", "DeniedBy", "Submitter", });
     internal_static_fencepost_v1_BatchCreateTxRequest_descriptor =
-      getDescriptor().getMessageType(12);
+      getDescriptor().getMessageType(13);
     internal_static_fencepost_v1_BatchCreateTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_BatchCreateTxRequest_descriptor,
         new java.lang.String[] { "Requests", });
     internal_static_fencepost_v1_BatchCreateTxResponse_descriptor =
-      getDescriptor().getMessageType(13);
+      getDescriptor().getMessageType(14);
     internal_static_fencepost_v1_BatchCreateTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_BatchCreateTxResponse_descriptor,
         new java.lang.String[] { "Results", });
     internal_static_fencepost_v1_BatchCreateTxResult_descriptor =
-      getDescriptor().getMessageType(14);
+      getDescriptor().getMessageType(15);
     internal_static_fencepost_v1_BatchCreateTxResult_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_BatchCreateTxResult_descriptor,
         new java.lang.String[] { "Tx", "Error", "Created", "Result", });
     internal_static_fencepost_v1_RequestKey_descriptor =
-      getDescriptor().getMessageType(15);
+      getDescriptor().getMessageType(16);
     internal_static_fencepost_v1_RequestKey_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_RequestKey_descriptor,
         new java.lang.String[] { "Submitter", "RequestId", "Pool", });
     internal_static_fencepost_v1_GetTxRequest_descriptor =
-      getDescriptor().getMessageType(16);
+      getDescriptor().getMessageType(17);
     internal_static_fencepost_v1_GetTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_GetTxRequest_descriptor,
         new java.lang.String[] { "TxId", "Request", "Hash", "View", "Key", });
     internal_static_fencepost_v1_GetTxResponse_descriptor =
-      getDescriptor().getMessageType(17);
+      getDescriptor().getMessageType(18);
     internal_static_fencepost_v1_GetTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_GetTxResponse_descriptor,
         new java.lang.String[] { "Tx", });
     internal_static_fencepost_v1_ListTxsRequest_descriptor =
-      getDescriptor().getMessageType(18);
+      getDescriptor().getMessageType(19);
     internal_static_fencepost_v1_ListTxsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListTxsRequest_descriptor,
         new java.lang.String[] { "Submitter", "States", "PageSize", "PageToken", "View", "Labels", "CreatedFrom", "CreatedBefore", "Pool", "AwaitingApproval", });
     internal_static_fencepost_v1_ListTxsResponse_descriptor =
-      getDescriptor().getMessageType(19);
+      getDescriptor().getMessageType(20);
     internal_static_fencepost_v1_ListTxsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ListTxsResponse_descriptor,
         new java.lang.String[] { "Txs", "NextPageToken", "MissingLedgers", });
     internal_static_fencepost_v1_CancelTxRequest_descriptor =
-      getDescriptor().getMessageType(20);
+      getDescriptor().getMessageType(21);
     internal_static_fencepost_v1_CancelTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_CancelTxRequest_descriptor,
         new java.lang.String[] { "TxId", "Reason", "Operator", });
     internal_static_fencepost_v1_CancelTxResponse_descriptor =
-      getDescriptor().getMessageType(21);
+      getDescriptor().getMessageType(22);
     internal_static_fencepost_v1_CancelTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_CancelTxResponse_descriptor,
         new java.lang.String[] { "Outcome", "Tx", });
     internal_static_fencepost_v1_SpeedUpTxRequest_descriptor =
-      getDescriptor().getMessageType(22);
+      getDescriptor().getMessageType(23);
     internal_static_fencepost_v1_SpeedUpTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_SpeedUpTxRequest_descriptor,
         new java.lang.String[] { "TxId", "Reason", "Operator", });
     internal_static_fencepost_v1_SpeedUpTxResponse_descriptor =
-      getDescriptor().getMessageType(23);
+      getDescriptor().getMessageType(24);
     internal_static_fencepost_v1_SpeedUpTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_SpeedUpTxResponse_descriptor,
         new java.lang.String[] { "Tx", });
     internal_static_fencepost_v1_ApproveTxRequest_descriptor =
-      getDescriptor().getMessageType(24);
+      getDescriptor().getMessageType(25);
     internal_static_fencepost_v1_ApproveTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ApproveTxRequest_descriptor,
         new java.lang.String[] { "TxId", "Reason", "Operator", });
     internal_static_fencepost_v1_ApproveTxResponse_descriptor =
-      getDescriptor().getMessageType(25);
+      getDescriptor().getMessageType(26);
     internal_static_fencepost_v1_ApproveTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_ApproveTxResponse_descriptor,
         new java.lang.String[] { "Tx", });
     internal_static_fencepost_v1_DenyTxRequest_descriptor =
-      getDescriptor().getMessageType(26);
+      getDescriptor().getMessageType(27);
     internal_static_fencepost_v1_DenyTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_DenyTxRequest_descriptor,
         new java.lang.String[] { "TxId", "Reason", "Operator", });
     internal_static_fencepost_v1_DenyTxResponse_descriptor =
-      getDescriptor().getMessageType(27);
+      getDescriptor().getMessageType(28);
     internal_static_fencepost_v1_DenyTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_DenyTxResponse_descriptor,
         new java.lang.String[] { "Tx", });
     internal_static_fencepost_v1_AllTxs_descriptor =
-      getDescriptor().getMessageType(28);
+      getDescriptor().getMessageType(29);
     internal_static_fencepost_v1_AllTxs_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_AllTxs_descriptor,
         new java.lang.String[] { });
     internal_static_fencepost_v1_WatchTxRequest_descriptor =
-      getDescriptor().getMessageType(29);
+      getDescriptor().getMessageType(30);
     internal_static_fencepost_v1_WatchTxRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_WatchTxRequest_descriptor,
-        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "Txs", "Pool", "ResumeToken", "UntilFinal", "Heartbeat", "Labels", "States", "Target", });
+        new java.lang.String[] { "TxId", "Submitter", "All", "Request", "Txs", "Pool", "ResumeToken", "UntilFinal", "Heartbeat", "Labels", "States", "AccountEvents", "Target", });
     internal_static_fencepost_v1_TxIds_descriptor =
-      getDescriptor().getMessageType(30);
+      getDescriptor().getMessageType(31);
     internal_static_fencepost_v1_TxIds_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_TxIds_descriptor,
         new java.lang.String[] { "TxIds", });
     internal_static_fencepost_v1_Heartbeat_descriptor =
-      getDescriptor().getMessageType(31);
+      getDescriptor().getMessageType(32);
     internal_static_fencepost_v1_Heartbeat_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Heartbeat_descriptor,
         new java.lang.String[] { "Time", "Behind", "MissingLedgers", });
     internal_static_fencepost_v1_WatchTxResponse_descriptor =
-      getDescriptor().getMessageType(32);
+      getDescriptor().getMessageType(33);
     internal_static_fencepost_v1_WatchTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_WatchTxResponse_descriptor,
-        new java.lang.String[] { "Event", "Snapshot", "Heartbeat", "ResumeToken", "Message", });
+        new java.lang.String[] { "Event", "Snapshot", "Heartbeat", "AccountEvent", "ResumeToken", "Message", });
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.DurationProto.getDescriptor();
     com.google.protobuf.TimestampProto.getDescriptor();

@@ -127,7 +127,7 @@ public enum TxSpeed
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return dev.fencepost.v1.TxOuterClass.getDescriptor().getEnumType(5);
+    return dev.fencepost.v1.TxOuterClass.getDescriptor().getEnumType(6);
   }
 
   private static final TxSpeed[] VALUES = values();

@@ -680,6 +680,21 @@ private static final long serialVersionUID = 0L;
   }
   private int statesMemoizedSerializedSize;
 
+  public static final int ACCOUNT_EVENTS_FIELD_NUMBER = 40;
+  private boolean accountEvents_ = false;
+  /**
+   * <pre>
+   * For submitter and all, without labels and states: events of the accounts too.
+   * </pre>
+   *
+   * <code>bool account_events = 40 [json_name = "accountEvents"];</code>
+   * @return The accountEvents.
+   */
+  @java.lang.Override
+  public boolean getAccountEvents() {
+    return accountEvents_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -731,6 +746,9 @@ private static final long serialVersionUID = 0L;
     }
     if (targetCase_ == 20) {
       com.google.protobuf.GeneratedMessage.writeString(output, 20, target_);
+    }
+    if (accountEvents_ != false) {
+      output.writeBool(40, accountEvents_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -788,6 +806,10 @@ private static final long serialVersionUID = 0L;
     if (targetCase_ == 20) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(20, target_);
     }
+    if (accountEvents_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(40, accountEvents_);
+    }
     return size;
   }
   @java.lang.Override
@@ -824,6 +846,8 @@ private static final long serialVersionUID = 0L;
     if (!getLabelsList()
         .equals(other.getLabelsList())) return false;
     if (!states_.equals(other.states_)) return false;
+    if (getAccountEvents()
+        != other.getAccountEvents()) return false;
     if (!getTargetCase().equals(other.getTargetCase())) return false;
     switch (targetCase_) {
       case 1:
@@ -881,6 +905,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + STATES_FIELD_NUMBER;
       hash = (53 * hash) + states_.hashCode();
     }
+    hash = (37 * hash) + ACCOUNT_EVENTS_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getAccountEvents());
     switch (targetCase_) {
       case 1:
         hash = (37 * hash) + TX_ID_FIELD_NUMBER;
@@ -1065,6 +1092,7 @@ private static final long serialVersionUID = 0L;
       labels_ =
           com.google.protobuf.LazyStringArrayList.emptyList();
       states_ = emptyIntList();
+      accountEvents_ = false;
       targetCase_ = 0;
       target_ = null;
       return this;
@@ -1121,6 +1149,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000400) != 0)) {
         states_.makeImmutable();
         result.states_ = states_;
+      }
+      if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.accountEvents_ = accountEvents_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1185,6 +1216,9 @@ private static final long serialVersionUID = 0L;
           states_.addAll(other.states_);
         }
         onChanged();
+      }
+      if (other.getAccountEvents() != false) {
+        setAccountEvents(other.getAccountEvents());
       }
       switch (other.getTargetCase()) {
         case TX_ID: {
@@ -1319,6 +1353,11 @@ private static final long serialVersionUID = 0L;
               target_ = input.readStringRequireUtf8();
               break;
             } // case 162
+            case 320: {
+              accountEvents_ = input.readBool();
+              bitField0_ |= 0x00000800;
+              break;
+            } // case 320
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2928,6 +2967,50 @@ private static final long serialVersionUID = 0L;
       for (int value : values) {
         states_.addInt(value);
       }
+      onChanged();
+      return this;
+    }
+
+    private boolean accountEvents_ ;
+    /**
+     * <pre>
+     * For submitter and all, without labels and states: events of the accounts too.
+     * </pre>
+     *
+     * <code>bool account_events = 40 [json_name = "accountEvents"];</code>
+     * @return The accountEvents.
+     */
+    @java.lang.Override
+    public boolean getAccountEvents() {
+      return accountEvents_;
+    }
+    /**
+     * <pre>
+     * For submitter and all, without labels and states: events of the accounts too.
+     * </pre>
+     *
+     * <code>bool account_events = 40 [json_name = "accountEvents"];</code>
+     * @param value The accountEvents to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAccountEvents(boolean value) {
+
+      accountEvents_ = value;
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For submitter and all, without labels and states: events of the accounts too.
+     * </pre>
+     *
+     * <code>bool account_events = 40 [json_name = "accountEvents"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAccountEvents() {
+      bitField0_ = (bitField0_ & ~0x00000800);
+      accountEvents_ = false;
       onChanged();
       return this;
     }

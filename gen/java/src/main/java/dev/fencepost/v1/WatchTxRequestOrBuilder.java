@@ -361,5 +361,15 @@ public interface WatchTxRequestOrBuilder extends
    */
   int getStatesValue(int index);
 
+  /**
+   * <pre>
+   * For submitter and all, without labels and states: events of the accounts too.
+   * </pre>
+   *
+   * <code>bool account_events = 40 [json_name = "accountEvents"];</code>
+   * @return The accountEvents.
+   */
+  boolean getAccountEvents();
+
   dev.fencepost.v1.WatchTxRequest.TargetCase getTargetCase();
 }

@@ -58,6 +58,7 @@ private static final long serialVersionUID = 0L;
     EVENT(1),
     SNAPSHOT(2),
     HEARTBEAT(3),
+    ACCOUNT_EVENT(40),
     MESSAGE_NOT_SET(0);
     private final int value;
     private MessageCase(int value) {
@@ -78,6 +79,7 @@ private static final long serialVersionUID = 0L;
         case 1: return EVENT;
         case 2: return SNAPSHOT;
         case 3: return HEARTBEAT;
+        case 40: return ACCOUNT_EVENT;
         case 0: return MESSAGE_NOT_SET;
         default: return null;
       }
@@ -186,6 +188,49 @@ private static final long serialVersionUID = 0L;
     return dev.fencepost.v1.Heartbeat.getDefaultInstance();
   }
 
+  public static final int ACCOUNT_EVENT_FIELD_NUMBER = 40;
+  /**
+   * <pre>
+   * Only with account_events.
+   * </pre>
+   *
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   * @return Whether the accountEvent field is set.
+   */
+  @java.lang.Override
+  public boolean hasAccountEvent() {
+    return messageCase_ == 40;
+  }
+  /**
+   * <pre>
+   * Only with account_events.
+   * </pre>
+   *
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   * @return The accountEvent.
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.AccountEvent getAccountEvent() {
+    if (messageCase_ == 40) {
+       return (dev.fencepost.v1.AccountEvent) message_;
+    }
+    return dev.fencepost.v1.AccountEvent.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * Only with account_events.
+   * </pre>
+   *
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   */
+  @java.lang.Override
+  public dev.fencepost.v1.AccountEventOrBuilder getAccountEventOrBuilder() {
+    if (messageCase_ == 40) {
+       return (dev.fencepost.v1.AccountEvent) message_;
+    }
+    return dev.fencepost.v1.AccountEvent.getDefaultInstance();
+  }
+
   public static final int RESUME_TOKEN_FIELD_NUMBER = 4;
   @SuppressWarnings("serial")
   private volatile java.lang.Object resumeToken_ = "";
@@ -261,6 +306,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(resumeToken_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 4, resumeToken_);
     }
+    if (messageCase_ == 40) {
+      output.writeMessage(40, (dev.fencepost.v1.AccountEvent) message_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -279,6 +327,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(resumeToken_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(4, resumeToken_);
+    }
+    if (messageCase_ == 40) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(40, (dev.fencepost.v1.AccountEvent) message_);
     }
     return size;
   }
@@ -320,6 +372,10 @@ private static final long serialVersionUID = 0L;
         if (!getHeartbeat()
             .equals(other.getHeartbeat())) return false;
         break;
+      case 40:
+        if (!getAccountEvent()
+            .equals(other.getAccountEvent())) return false;
+        break;
       case 0:
       default:
     }
@@ -348,6 +404,10 @@ private static final long serialVersionUID = 0L;
       case 3:
         hash = (37 * hash) + HEARTBEAT_FIELD_NUMBER;
         hash = (53 * hash) + getHeartbeat().hashCode();
+        break;
+      case 40:
+        hash = (37 * hash) + ACCOUNT_EVENT_FIELD_NUMBER;
+        hash = (53 * hash) + getAccountEvent().hashCode();
         break;
       case 0:
       default:
@@ -492,6 +552,9 @@ private static final long serialVersionUID = 0L;
       if (heartbeatBuilder_ != null) {
         heartbeatBuilder_.clear();
       }
+      if (accountEventBuilder_ != null) {
+        accountEventBuilder_.clear();
+      }
       resumeToken_ = "";
       messageCase_ = 0;
       message_ = null;
@@ -529,7 +592,7 @@ private static final long serialVersionUID = 0L;
 
     private void buildPartial0(dev.fencepost.v1.WatchTxResponse result) {
       int from_bitField0_ = bitField0_;
-      if (((from_bitField0_ & 0x00000008) != 0)) {
+      if (((from_bitField0_ & 0x00000010) != 0)) {
         result.resumeToken_ = resumeToken_;
       }
     }
@@ -549,6 +612,10 @@ private static final long serialVersionUID = 0L;
           heartbeatBuilder_ != null) {
         result.message_ = heartbeatBuilder_.build();
       }
+      if (messageCase_ == 40 &&
+          accountEventBuilder_ != null) {
+        result.message_ = accountEventBuilder_.build();
+      }
     }
 
     @java.lang.Override
@@ -565,7 +632,7 @@ private static final long serialVersionUID = 0L;
       if (other == dev.fencepost.v1.WatchTxResponse.getDefaultInstance()) return this;
       if (!other.getResumeToken().isEmpty()) {
         resumeToken_ = other.resumeToken_;
-        bitField0_ |= 0x00000008;
+        bitField0_ |= 0x00000010;
         onChanged();
       }
       switch (other.getMessageCase()) {
@@ -579,6 +646,10 @@ private static final long serialVersionUID = 0L;
         }
         case HEARTBEAT: {
           mergeHeartbeat(other.getHeartbeat());
+          break;
+        }
+        case ACCOUNT_EVENT: {
+          mergeAccountEvent(other.getAccountEvent());
           break;
         }
         case MESSAGE_NOT_SET: {
@@ -632,9 +703,16 @@ private static final long serialVersionUID = 0L;
             } // case 26
             case 34: {
               resumeToken_ = input.readStringRequireUtf8();
-              bitField0_ |= 0x00000008;
+              bitField0_ |= 0x00000010;
               break;
             } // case 34
+            case 322: {
+              input.readMessage(
+                  internalGetAccountEventFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              messageCase_ = 40;
+              break;
+            } // case 322
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1087,6 +1165,182 @@ private static final long serialVersionUID = 0L;
       return heartbeatBuilder_;
     }
 
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.AccountEvent, dev.fencepost.v1.AccountEvent.Builder, dev.fencepost.v1.AccountEventOrBuilder> accountEventBuilder_;
+    /**
+     * <pre>
+     * Only with account_events.
+     * </pre>
+     *
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     * @return Whether the accountEvent field is set.
+     */
+    @java.lang.Override
+    public boolean hasAccountEvent() {
+      return messageCase_ == 40;
+    }
+    /**
+     * <pre>
+     * Only with account_events.
+     * </pre>
+     *
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     * @return The accountEvent.
+     */
+    @java.lang.Override
+    public dev.fencepost.v1.AccountEvent getAccountEvent() {
+      if (accountEventBuilder_ == null) {
+        if (messageCase_ == 40) {
+          return (dev.fencepost.v1.AccountEvent) message_;
+        }
+        return dev.fencepost.v1.AccountEvent.getDefaultInstance();
+      } else {
+        if (messageCase_ == 40) {
+          return accountEventBuilder_.getMessage();
+        }
+        return dev.fencepost.v1.AccountEvent.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Only with account_events.
+     * </pre>
+     *
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    public Builder setAccountEvent(dev.fencepost.v1.AccountEvent value) {
+      if (accountEventBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        message_ = value;
+        onChanged();
+      } else {
+        accountEventBuilder_.setMessage(value);
+      }
+      messageCase_ = 40;
+      return this;
+    }
+    /**
+     * <pre>
+     * Only with account_events.
+     * </pre>
+     *
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    public Builder setAccountEvent(
+        dev.fencepost.v1.AccountEvent.Builder builderForValue) {
+      if (accountEventBuilder_ == null) {
+        message_ = builderForValue.build();
+        onChanged();
+      } else {
+        accountEventBuilder_.setMessage(builderForValue.build());
+      }
+      messageCase_ = 40;
+      return this;
+    }
+    /**
+     * <pre>
+     * Only with account_events.
+     * </pre>
+     *
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    public Builder mergeAccountEvent(dev.fencepost.v1.AccountEvent value) {
+      if (accountEventBuilder_ == null) {
+        if (messageCase_ == 40 &&
+            message_ != dev.fencepost.v1.AccountEvent.getDefaultInstance()) {
+          message_ = dev.fencepost.v1.AccountEvent.newBuilder((dev.fencepost.v1.AccountEvent) message_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          message_ = value;
+        }
+        onChanged();
+      } else {
+        if (messageCase_ == 40) {
+          accountEventBuilder_.mergeFrom(value);
+        } else {
+          accountEventBuilder_.setMessage(value);
+        }
+      }
+      messageCase_ = 40;
+      return this;
+    }
+    /**
+     * <pre>
+     * Only with account_events.
+     * </pre>
+     *
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    public Builder clearAccountEvent() {
+      if (accountEventBuilder_ == null) {
+        if (messageCase_ == 40) {
+          messageCase_ = 0;
+          message_ = null;
+          onChanged();
+        }
+      } else {
+        if (messageCase_ == 40) {
+          messageCase_ = 0;
+          message_ = null;
+        }
+        accountEventBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Only with account_events.
+     * </pre>
+     *
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    public dev.fencepost.v1.AccountEvent.Builder getAccountEventBuilder() {
+      return internalGetAccountEventFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Only with account_events.
+     * </pre>
+     *
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    @java.lang.Override
+    public dev.fencepost.v1.AccountEventOrBuilder getAccountEventOrBuilder() {
+      if ((messageCase_ == 40) && (accountEventBuilder_ != null)) {
+        return accountEventBuilder_.getMessageOrBuilder();
+      } else {
+        if (messageCase_ == 40) {
+          return (dev.fencepost.v1.AccountEvent) message_;
+        }
+        return dev.fencepost.v1.AccountEvent.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Only with account_events.
+     * </pre>
+     *
+     * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.fencepost.v1.AccountEvent, dev.fencepost.v1.AccountEvent.Builder, dev.fencepost.v1.AccountEventOrBuilder> 
+        internalGetAccountEventFieldBuilder() {
+      if (accountEventBuilder_ == null) {
+        if (!(messageCase_ == 40)) {
+          message_ = dev.fencepost.v1.AccountEvent.getDefaultInstance();
+        }
+        accountEventBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.fencepost.v1.AccountEvent, dev.fencepost.v1.AccountEvent.Builder, dev.fencepost.v1.AccountEventOrBuilder>(
+                (dev.fencepost.v1.AccountEvent) message_,
+                getParentForChildren(),
+                isClean());
+        message_ = null;
+      }
+      messageCase_ = 40;
+      onChanged();
+      return accountEventBuilder_;
+    }
+
     private java.lang.Object resumeToken_ = "";
     /**
      * <pre>
@@ -1145,7 +1399,7 @@ private static final long serialVersionUID = 0L;
         java.lang.String value) {
       java.util.Objects.requireNonNull(value);
       resumeToken_ = value;
-      bitField0_ |= 0x00000008;
+      bitField0_ |= 0x00000010;
       onChanged();
       return this;
     }
@@ -1160,7 +1414,7 @@ private static final long serialVersionUID = 0L;
      */
     public Builder clearResumeToken() {
       resumeToken_ = getDefaultInstance().getResumeToken();
-      bitField0_ = (bitField0_ & ~0x00000008);
+      bitField0_ = (bitField0_ & ~0x00000010);
       onChanged();
       return this;
     }
@@ -1179,7 +1433,7 @@ private static final long serialVersionUID = 0L;
       java.util.Objects.requireNonNull(value);
       checkByteStringIsUtf8(value);
       resumeToken_ = value;
-      bitField0_ |= 0x00000008;
+      bitField0_ |= 0x00000010;
       onChanged();
       return this;
     }

@@ -57,6 +57,33 @@ public interface WatchTxResponseOrBuilder extends
 
   /**
    * <pre>
+   * Only with account_events.
+   * </pre>
+   *
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   * @return Whether the accountEvent field is set.
+   */
+  boolean hasAccountEvent();
+  /**
+   * <pre>
+   * Only with account_events.
+   * </pre>
+   *
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   * @return The accountEvent.
+   */
+  dev.fencepost.v1.AccountEvent getAccountEvent();
+  /**
+   * <pre>
+   * Only with account_events.
+   * </pre>
+   *
+   * <code>.fencepost.v1.AccountEvent account_event = 40 [json_name = "accountEvent"];</code>
+   */
+  dev.fencepost.v1.AccountEventOrBuilder getAccountEventOrBuilder();
+
+  /**
+   * <pre>
    * Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
    * stream does not repeat snapshots.
    * </pre>
