@@ -75,6 +75,11 @@ func TestRecordLow_ManyNodes_OneEventPerFall(t *testing.T) {
 	if found := k.broken(s, id); len(found) > 0 {
 		t.Errorf("violations: %q", found)
 	}
+	k.exec("DELETE FROM account_balance") // as of an account that came from another ledger
+	if n := k.fall(id, true, 50, nodes...); n != 1 || value[int](k, "SELECT max(seq) "+
+		"FROM tx_event WHERE kind = 'LOW_BALANCE'") != 4 {
+		t.Errorf("%d nodes recorded the fall in another ledger", n)
+	}
 	facts, err := s.SinkFacts(k.ctx, "hook", []txn.TxID{events[0].Tx, {8}})
 	if _, has := facts[events[0].Tx]; err != nil || !has || len(facts) != 1 {
 		t.Errorf("facts %v, %v", facts, err)

@@ -74,7 +74,11 @@ WITH held AS MATERIALIZED (
 ), judged AS (
     UPDATE account_balance b
        SET low = @low::BOOLEAN, falls = b.falls + CASE WHEN @low::BOOLEAN THEN 1 ELSE 0 END,
-           events = b.events + CASE WHEN @low::BOOLEAN AND @emit::BOOLEAN THEN 1 ELSE 0 END,
+           -- an account that came from another ledger has brought its events
+           events = greatest(b.events, coalesce((SELECT max(e.seq) FROM tx_event e
+                                                  WHERE e.submitter_id = @submitter_id
+                                                    AND e.tx_id = @stream::UUID), 0))
+                    + CASE WHEN @low::BOOLEAN AND @emit::BOOLEAN THEN 1 ELSE 0 END,
            block = @block::BIGINT, changed_at = clock_timestamp()
       FROM held h
      WHERE b.submitter_id = h.submitter_id

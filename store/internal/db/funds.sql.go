@@ -195,7 +195,11 @@ WITH held AS MATERIALIZED (
 ), judged AS (
     UPDATE account_balance b
        SET low = $2::BOOLEAN, falls = b.falls + CASE WHEN $2::BOOLEAN THEN 1 ELSE 0 END,
-           events = b.events + CASE WHEN $2::BOOLEAN AND $4::BOOLEAN THEN 1 ELSE 0 END,
+           -- an account that came from another ledger has brought its events
+           events = greatest(b.events, coalesce((SELECT max(e.seq) FROM tx_event e
+                                                  WHERE e.submitter_id = $1
+                                                    AND e.tx_id = $4::UUID), 0))
+                    + CASE WHEN $2::BOOLEAN AND $5::BOOLEAN THEN 1 ELSE 0 END,
            block = $3::BIGINT, changed_at = clock_timestamp()
       FROM held h
      WHERE b.submitter_id = h.submitter_id
@@ -203,10 +207,10 @@ WITH held AS MATERIALIZED (
 ), event_recorded AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
                           message)
-    SELECT j.submitter_id, $5::UUID, j.events, 'LOW_BALANCE', '', '', 'UNKNOWN', '',
+    SELECT j.submitter_id, $4::UUID, j.events, 'LOW_BALANCE', '', '', 'UNKNOWN', '',
            $6::TEXT
       FROM judged j
-     WHERE $2::BOOLEAN AND $4::BOOLEAN
+     WHERE $2::BOOLEAN AND $5::BOOLEAN
 )
 SELECT j.falls FROM judged j
 `
@@ -215,8 +219,8 @@ type RecordLowParams struct {
 	SubmitterID int32
 	Low         bool
 	Block       int64
-	Emit        bool
 	Stream      uuid.UUID
+	Emit        bool
 	Message     string
 }
 
@@ -228,8 +232,8 @@ func (q *Queries) RecordLow(ctx context.Context, arg RecordLowParams) (int64, er
 		arg.SubmitterID,
 		arg.Low,
 		arg.Block,
-		arg.Emit,
 		arg.Stream,
+		arg.Emit,
 		arg.Message,
 	)
 	var falls int64
