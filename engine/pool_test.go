@@ -141,8 +141,8 @@ func (r *poolHarness) allFinal(count int) {
 }
 
 // TestPool_ThousandOverTwenty_EvenAndFunded: while one account of a pool is protected and another
-// one has no funds, the others take the requests. Afterwards both catch up, none is lost or doubled,
-// and the emptied account was topped up once.
+// one has no funds, the others take the requests. Afterwards both catch up, none is lost or
+// doubled, and the emptied account was topped up once.
 func TestPool_ThousandOverTwenty_EvenAndFunded(t *testing.T) {
 	t.Parallel()
 	const protected, emptied = 0, 1
@@ -186,8 +186,8 @@ func TestPool_ThousandOverTwenty_EvenAndFunded(t *testing.T) {
 		}
 		return nil
 	})
-	// The view of a node may be a tenth of a second old: at once, three nodes would each fill the two
-	// short queues.
+	// The view of a node may be a tenth of a second old: at once, three nodes would each fill the
+	// two short queues.
 	for first := 700; first < 1000; first += 20 {
 		r.send(first, first+20)
 		_ = clock.Sleep(t.Context(), clock.Real{}, 110*time.Millisecond)

@@ -13,7 +13,8 @@ import (
 // labels gets none.
 func TestRunner_AccountEvents_OnceInOrder(t *testing.T) {
 	t.Parallel()
-	l, r, other := newLedger(t), newReceiver(t), newReceiver(t)
+	l, r := newLedger(t), newReceiver(t)
+	other := newReceiver(t)
 	r.judge = dice(3, sink.Result{Verdict: sink.Retry, Cause: "no"})
 	filtered := other.settings("filtered")
 	filtered.States = []txn.State{txn.Queued}
