@@ -163,6 +163,16 @@ func (k *moveKit) refusesAll(id txn.SubmitterID, l *Lease, tx txn.TxID) {
 			return err
 		},
 		"tx": func() error { _, err := k.eu.Tx(k.ctx, tx); return err },
+		"later tx": func() error {
+			later, err := txn.NewTxID(time.Now(), id)
+			k.must(err)
+			_, err = k.eu.Tx(k.ctx, later)
+			return err
+		},
+		"later request": func() error {
+			_, err := k.eu.TxByRequest(k.ctx, id, "later")
+			return err
+		},
 		"submitter": func() error {
 			_, err := k.eu.Submitter(k.ctx, id)
 			return err

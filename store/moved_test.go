@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -133,5 +134,69 @@ func TestMove_LedgerRestoredMeanwhile_Protected(t *testing.T) {
 				t.Errorf("cursor %+v, status %s", here.Cursor, here.Submitter.Status)
 			}
 		})
+	}
+}
+
+// TestMove_RunningCreate_TombstoneWaits: a create that found the account here is part of the move,
+// however late it commits.
+func TestMove_RunningCreate_TombstoneWaits(t *testing.T) {
+	t.Parallel()
+	k := newMoveKit(t)
+	id, l := k.old.owned(k.eu, "alice")
+	m := k.prepare("alice")
+	committed := make(chan error, 1)
+	m.at = func(where string) error {
+		if where == "before pause" && committed != nil {
+			running := k.old.begin(id, "late")
+			ended := committed
+			committed = nil
+			go func() {
+				defer func() { ended <- running.Commit(k.ctx) }()
+				k.old.waiting(k.from, "taker")
+			}()
+			t.Cleanup(func() { k.must(<-ended) })
+		}
+		return nil
+	}
+	moved, err := m.Run(k.ctx, time.Millisecond, k.owner(l))
+	if err != nil || moved.Transactions != 1 {
+		t.Fatalf("%+v %v", moved, err)
+	}
+	if tx, err := k.us.TxByRequest(k.ctx, id, "late"); err != nil || tx.State != txn.Queued {
+		t.Errorf("%+v %v", tx.Status, err)
+	}
+}
+
+// TestMove_Watchers_EachEventOnce: the feeds of the two ledgers have each event of an account once.
+func TestMove_Watchers_EachEventOnce(t *testing.T) {
+	t.Parallel()
+	k := newMoveKit(t)
+	before, after := k.old.follow(k.eu, 3), k.next.follow(k.us, 3)
+	id, l := k.grown()
+	_, err := k.prepare("alice").Run(k.ctx, time.Millisecond, k.owner(l))
+	k.must(err)
+	lease := k.next.lease(k.us, id)
+	heads, err := k.us.Inboxes(k.ctx, []txn.SubmitterID{id}, 1)
+	k.must(err)
+	head := heads[id].Queue[0]
+	k.next.done(k.us, lease, take(head, 8))
+	k.next.queue(k.us, id, "fresh")
+	before.read()
+	after.read()
+	before.once()
+	next := map[txn.TxID]int64{}
+	for _, e := range slices.Concat(before.seen, after.seen) {
+		if next[e.Tx]++; e.Seq != next[e.Tx] {
+			t.Errorf("event %d of %s came when %d was due", e.Seq, e.Tx, next[e.Tx])
+		}
+	}
+	all := value[int](k.next, "SELECT count(*) FROM tx_event")
+	if n := len(before.seen) + len(after.seen); n != all {
+		t.Errorf("%d events were seen, the new ledger has %d", n, all)
+	}
+	history, err := k.us.EventsOfTx(k.ctx, head.ID, 0, 100)
+	k.must(err)
+	if len(history) != int(head.Version)+1 {
+		t.Errorf("the new ledger has %d events of %s", len(history), head.ID)
 	}
 }

@@ -18,7 +18,7 @@ func (s *Store) Tx(ctx context.Context, id txn.TxID) (TxInfo, error) {
 	row, err := s.read().TxByID(ctx,
 		db.TxByIDParams{SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id)})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return TxInfo{}, fmt.Errorf("store: %s: %w", verb, ErrTxNotFound)
+		return TxInfo{}, s.noTx(ctx, verb, id.Submitter())
 	}
 	if err != nil {
 		return TxInfo{}, s.failed(ctx, verb, err)
@@ -70,9 +70,21 @@ func (s *Store) TxByRequest(ctx context.Context, submitter txn.SubmitterID,
 		return TxInfo{}, s.failed(ctx, verb, err)
 	}
 	if len(rows) == 0 {
-		return TxInfo{}, fmt.Errorf("store: %s: %w", verb, ErrTxNotFound)
+		return TxInfo{}, s.noTx(ctx, verb, submitter)
 	}
 	return toInfo(db.TxByIDRow(rows[0]))
+}
+
+// noTx returns why there is no transaction: the account may have moved before it was created.
+func (s *Store) noTx(ctx context.Context, verb string, submitter txn.SubmitterID) error {
+	rows, err := s.read().AcceptanceOf(ctx, []int32{int32(submitter)})
+	if err != nil {
+		return s.failed(ctx, verb, err)
+	}
+	if len(rows) > 0 && rows[0].MovedTo != "" {
+		return fmt.Errorf("store: %s: %w", verb, &MovedError{rows[0].Name, rows[0].MovedTo})
+	}
+	return fmt.Errorf("store: %s: %w", verb, ErrTxNotFound)
 }
 
 // Attempts reads the attempts of a transaction, oldest first, without their bytes: a reader of the
