@@ -204,3 +204,45 @@ func TestDirectory_Concurrent_OneWins(t *testing.T) {
 		t.Errorf("%d created, %d known, %d refused", created.Load(), known.Load(), refused.Load())
 	}
 }
+
+// TestDirectory_PoolInOtherLedger_Refused: two ledgers with a pool of one name would execute its
+// requests twice.
+func TestDirectory_PoolInOtherLedger_Refused(t *testing.T) {
+	t.Parallel()
+	d := newDirectoryKit(t, 3)
+	old := d.open("a")
+	_, _, err := old.CreatePool(d.ctx, "early", 1)
+	d.must(err)
+	for i, name := range []string{"eu1", "us1"} {
+		_, err := d.join(i, name)
+		d.must(err)
+	}
+	eu, us := d.node(0), d.node(1)
+	if _, created, err := eu.CreatePool(d.ctx, "fees", 1); err != nil || !created {
+		t.Fatalf("the first pool: %v %v", created, err)
+	}
+	if _, created, err := eu.CreatePool(d.ctx, "fees", 1); err != nil || created {
+		t.Errorf("the pool again: %v %v", created, err)
+	}
+	for _, name := range []string{"fees", "early"} {
+		if _, _, err := us.CreatePool(d.ctx, name, 1); !errors.Is(err, ErrPoolExists) {
+			t.Errorf("pool %s in another ledger: %v", name, err)
+		}
+	}
+	_, _, err = d.ledgers[2].open("a").CreatePool(d.ctx, "fees", 1)
+	d.must(err)
+	if _, err := d.join(2, "us2"); !errors.Is(err, ErrCannotJoin) {
+		t.Errorf("a ledger joins with a pool that another one has: %v", err)
+	}
+	all, err := eu.cfg.Directory.DirectoryLedgers(d.ctx)
+	d.must(err)
+	if len(all) != 2 || all[0].Accounts != 0 {
+		t.Errorf("the directory counts pools as accounts: %+v", all)
+	}
+	for name, want := range map[string]int32{"us1": 1, "eu1": -1} {
+		number, err := us.DirectoryNumber(d.ctx, name)
+		if (err == nil) != (want >= 0) || err == nil && number != want {
+			t.Errorf("the second ledger as %s: %d %v", name, number, err)
+		}
+	}
+}

@@ -27,6 +27,8 @@ type program struct {
 	watchOptions fencepost.Options // of the library, but for the connection
 
 	json bool // --json
+
+	missing string // ledgers that the last heartbeat of a watch named
 }
 
 // audiences are the groups of the help, by audience. Commands in no group are for everyone.

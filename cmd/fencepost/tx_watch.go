@@ -298,9 +298,19 @@ func (o *streamObserver) lost(ctx context.Context, err error) {
 	}
 }
 
-// printStep prints a message of a watch on one line. Heartbeats are omitted.
+// printStep prints a message of a watch on one line. Of heartbeats it notes only ledgers that do
+// not respond.
 func (p *program) printStep(m *pb.WatchTxResponse) error {
-	if m.GetHeartbeat() != nil {
+	if beat := m.GetHeartbeat(); beat != nil {
+		missing := strings.Join(beat.GetMissingLedgers(), ", ")
+		switch {
+		case missing == p.missing:
+		case missing == "":
+			p.note("all ledgers respond again")
+		default:
+			p.note("the watch is incomplete: no response from %s", missing)
+		}
+		p.missing = missing
 		return nil
 	}
 	if p.json {

@@ -64,7 +64,7 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	status, lines := http.StatusOK, make([]string, len(errs))
 	passed := map[string]bool{} // by group
 	for i, err := range errs {
-		r.note(r.checks[i].Name, err)
+		r.note(r.checks[i], err)
 		lines[i] = r.checks[i].Name + " ok"
 		if err != nil {
 			lines[i] = r.checks[i].Name + " failing"
@@ -106,16 +106,20 @@ func (r *readiness) probe(ctx context.Context) []error {
 	return errs
 }
 
-func (r *readiness) note(name string, err error) {
+func (r *readiness) note(c Check, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch was := r.failing[name]; {
-	case err != nil && !was:
-		r.log.Warn("not ready", "check", name, "err", err)
-	case err == nil && was:
-		r.log.Info("ready again", "check", name)
+	failed, passed := "not ready", "ready again"
+	if c.OneOf != "" { // another one may pass
+		failed, passed = "readiness check failed", "readiness check passed again"
 	}
-	r.failing[name] = err != nil
+	switch was := r.failing[c.Name]; {
+	case err != nil && !was:
+		r.log.Warn(failed, "check", c.Name, "err", err)
+	case err == nil && was:
+		r.log.Info(passed, "check", c.Name)
+	}
+	r.failing[c.Name] = err != nil
 }
 
 // Serve serves on a listener until ctx ends, and closes it.
