@@ -39,6 +39,9 @@ type RollupFee struct {
 	operator [2]txn.Wei // operator fee for gas of 0 and of rollupGas
 }
 
+// FlatRollupFee returns a fee that is the same for every transaction.
+func FlatRollupFee(fee txn.Wei) *RollupFee { return &RollupFee{l1: [2]txn.Wei{fee, fee}} }
+
 // Of returns the upper bound for a payload with a gas limit. A nil fee is zero.
 func (r *RollupFee) Of(p txn.Payload, gas uint64) (fee txn.Wei) {
 	if r == nil {

@@ -67,6 +67,9 @@ type Options struct {
 	FullRefuses bool
 	// Poll makes Heads return nil, as over HTTP.
 	Poll bool
+	// L1Fee is charged for each transaction besides its gas, as rollups do; none. Quotes know it if
+	// Fees has a source of such fees.
+	L1Fee txn.Wei
 	// Quotes follow the rules of chain.Client.
 	Fees      chain.FeeOptions
 	GasMargin float64 // 1.2
@@ -419,7 +422,7 @@ func (c *Chain) sealAt(baseFee *txn.Wei, from source) {
 	}
 	gas := uint64(0)
 	for p := from(b.BaseFee, c.o.GasLimit); p != nil; p = from(b.BaseFee, c.o.GasLimit-gas) {
-		receipt, ok := c.state.apply(p.tx, p.from, b.BaseFee)
+		receipt, ok := c.state.apply(p.tx, p.from, b.BaseFee, c.o.L1Fee)
 		if !ok {
 			continue // not affordable, or out of order: go-ethereum omits it as well
 		}

@@ -261,9 +261,10 @@ func (c *Chain) affordable(tx *types.Transaction, from txn.Address) error {
 	if next := c.pool.pendingNonce(from, a.nonce); c.o.StrictNonce && tx.Nonce() > next {
 		return fmt.Errorf("nonce too high: tx nonce %d, gapped nonce %d", tx.Nonce(), next)
 	}
-	if _, overflow := uint256.FromBig(tx.Cost()); overflow || a.balance.ToBig().Cmp(tx.Cost()) < 0 {
+	cost := new(big.Int).Add(tx.Cost(), c.o.L1Fee.ToBig())
+	if _, overflow := uint256.FromBig(cost); overflow || a.balance.ToBig().Cmp(cost) < 0 {
 		return fmt.Errorf("insufficient funds for gas * price + value: balance %s, tx cost %d",
-			a.balance.Dec(), tx.Cost())
+			a.balance.Dec(), cost)
 	}
 	queued := c.pool.pendingCost(from, a.nonce, tx.Nonce())
 	if new(big.Int).Add(queued, tx.Cost()).Cmp(a.balance.ToBig()) > 0 {

@@ -313,7 +313,12 @@ func (c *Chain) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) 
 }
 
 func (c *Chain) market(speed txn.Speed) chain.Market {
+	var rollup *chain.RollupFee
+	if c.o.Fees.L1Fee != "" {
+		rollup = chain.FlatRollupFee(c.o.L1Fee)
+	}
 	return chain.Market{
+		Rollup:      rollup,
 		BaseFee:     c.head().BaseFee,
 		NextBaseFee: c.baseFee,
 		GasPrice:    &c.o.GasPrice,

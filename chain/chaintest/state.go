@@ -2,6 +2,7 @@ package chaintest
 
 import (
 	"fmt"
+	"math/big"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -186,8 +187,8 @@ func (s *state) create(at txn.Address) {
 // apply executes a transaction. It is not ok if the nonce is not the next one or the sender cannot
 // pay.
 func (s *state) apply(tx *types.Transaction, from txn.Address,
-	baseFee *txn.Wei) (*txn.Receipt, bool) {
-	cost, overflow := uint256.FromBig(tx.Cost())
+	baseFee *txn.Wei, l1Fee txn.Wei) (*txn.Receipt, bool) {
+	cost, overflow := uint256.FromBig(new(big.Int).Add(tx.Cost(), l1Fee.ToBig()))
 	if overflow || s.account(from).balance.Lt(cost) || s.nonce(from) != tx.Nonce() {
 		return nil, false
 	}
@@ -205,13 +206,14 @@ func (s *state) apply(tx *types.Transaction, from txn.Address,
 	}
 	var fee txn.Wei
 	fee.Mul(&price, uint256.NewInt(gas))
+	fee.Add(&fee, &l1Fee)
 	s.sub(from, fee)
 	r := &txn.Receipt{
 		TxHash:            tx.Hash(),
 		Success:           err == nil,
 		GasUsed:           gas,
 		EffectiveGasPrice: price,
-		More:              txn.ReceiptMore{Known: true, CumulativeGas: gas},
+		More:              txn.ReceiptMore{Known: true, CumulativeGas: gas, L1Fee: l1Fee},
 	}
 	if tx.To() == nil {
 		r.More.Contract = crypto.CreateAddress(from, nonce)

@@ -72,7 +72,8 @@ var profiles = []profile{
 	{custom, "none of these: the defaults of the keys", nil},
 }
 
-func profileNames() []string {
+// ProfileNames returns the names of all profiles.
+func ProfileNames() []string {
 	names := make([]string, len(profiles))
 	for i, p := range profiles {
 		names[i] = p.name
@@ -83,7 +84,7 @@ func profileNames() []string {
 // chainProfile defines the key of a chain that selects its profile. It must precede the keys that
 // profiles set.
 func chainProfile() field[Chain] {
-	f := value("profile", oneOf(profileNames()...), custom,
+	f := value("profile", oneOf(ProfileNames()...), custom,
 		"The kind of chain, which sets the defaults of other keys of this chain: see [chain "+
 			"profiles](#chain-profiles).",
 		func(c *Chain) *string { return &c.Profile })
