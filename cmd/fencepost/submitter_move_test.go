@@ -57,7 +57,11 @@ func TestSubmitterMove_NoOwner_Waits(t *testing.T) {
 	addAlice(t, eu, directory)
 	run(step{"ledger list" + config, "eu1 +1 ", "", exitDone},
 		step{move + " --wait 1s", "", "repeat", exitFailed},
-		step{move + " --ledger us1", "", "us1", exitFailed})
+		step{move + " --ledger us1", "", "us1", exitFailed},
+		step{"recover --ledger eu1 --yes" + config, "", "", exitDone},
+		// without the directory it does not know which accounts have left
+		step{"recover --yes --database-url " + eu.URL + " --schema " + eu.Schema, "", "directory",
+			exitFailed})
 }
 
 // addAlice registers an account in a ledger.
