@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -25,7 +26,7 @@ func TestPolicies_Refuse(t *testing.T) {
 	other := txn.Address{2}
 	for caller, want := range map[string]string{
 		"shop": txn.ReasonPolicyDenied, "dry": "", "free": "", "": "",
-		"removed": txn.ReasonCallerUnknown,
+		"removed": txn.ReasonCallerUnknown, store.TopUpCaller: "",
 	} {
 		tx := &txn.Tx{Caller: caller, Payload: txn.Payload{To: &other, Value: *uint256.NewInt(1)}}
 		if got := p.refuse(tx); got.Reason != want {
@@ -36,6 +37,7 @@ func TestPolicies_Refuse(t *testing.T) {
 	p.set([]auth.Caller{{Name: "removed"}})
 	for caller, want := range map[string]string{
 		"removed": "", "shop": txn.ReasonCallerUnknown, "": "",
+		store.TopUpCaller: "",
 	} {
 		if got := p.refuse(&txn.Tx{Caller: caller}); got.Reason != want ||
 			got.Hold != (want != "") {
