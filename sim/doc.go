@@ -42,6 +42,10 @@
 // require that nothing leaves a node that the policy refuses (P1), or that no other caller approved
 // although it must (P2).
 //
+// Plans with Drains take all funds from accounts, and ask a pool of them for transactions
+// (funds_test.go). Balances may be older than they should be. The oracle requires one top-up per
+// loss of funds and one transaction per top-up (T1), and one transaction per request to the pool.
+//
 // # Failures
 //
 // A failing seed prints its plan, the last steps, and the command that repeats the run.

@@ -67,9 +67,10 @@ const (
 	holdTTL       = 8 * time.Second
 )
 
-// accounts returns the number of submitters. The last one is external if clients reserve nonces.
+// accounts returns the number of submitters. The last one is external if clients reserve nonces, or
+// the treasury.
 func (p *Plan) accounts() int {
-	if len(p.Holds) > 0 {
+	if len(p.Holds)+len(p.Drains) > 0 {
 		return p.Submitters + 1
 	}
 	return p.Submitters
@@ -405,5 +406,5 @@ func (w *World) resolveNonce(ctx context.Context, n *node, info store.NonceInfo)
 
 func (w *World) isExternal(id int32) bool {
 	i := slices.Index(w.submitters, txn.SubmitterID(id))
-	return i >= 0 && i == w.plan.Submitters
+	return len(w.plan.Holds) > 0 && i >= 0 && i == w.plan.Submitters
 }

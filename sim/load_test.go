@@ -50,8 +50,11 @@ func (w *World) prepare() error {
 		var err error
 		done := false
 		mode, limit := txn.External, externalLimit
-		if i < w.plan.Submitters {
+		switch {
+		case i < w.plan.Submitters:
 			mode, limit = modeOf(w.plan.Limits[i]), w.plan.Limits[i]
+		case len(w.plan.Drains) > 0:
+			mode, limit = txn.Strict, 1
 		}
 		go func() {
 			info, _, err = n.store.Register(context.Background(), store.Registration{
@@ -69,6 +72,9 @@ func (w *World) prepare() error {
 	}
 	w.chain.Mine(8) // some blocks must be below the finality depth
 	w.mine()
+	if err := w.beginFunds(); err != nil {
+		return err
+	}
 	for _, p := range w.plan.Calls {
 		c := &call{plan: p, submitter: w.submitters[p.Submitter]}
 		w.calls = append(w.calls, c)

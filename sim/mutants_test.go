@@ -20,6 +20,7 @@ var (
 	sinksFlag    = flag.Bool("sinks", false, "with -hunt: nodes deliver events to a receiver")
 	holdsFlag    = flag.Bool("external", false, "with -hunt: clients reserve nonces")
 	policiesFlag = flag.Bool("policies", false, "with -hunt: calls need approvals")
+	fundsFlag    = flag.Bool("funds", false, "with -hunt: accounts lose their funds")
 	movesFlag    = flag.Bool("moves", false,
 		"with -hunt: as -sinks, and PostgreSQL restarts and the ledger moves")
 	huntFlag = flag.Int("hunt", 0,
@@ -37,6 +38,7 @@ type mutant struct {
 	holds  bool   // only plans with reserved nonces can find it
 	moves  bool   // only plans whose ledger moves can find it
 	pays   bool   // only plans with policies can find it
+	funds  bool   // only plans with top-ups and pools can find it
 	edits  map[string][]edit
 }
 
@@ -63,6 +65,7 @@ func readMutant(path string) (mutant, error) {
 		case "plan":
 			m.sinks, m.moves = value == "sinks", value == "moves"
 			m.holds, m.pays = value == "external", value == "policies"
+			m.funds = value == "funds"
 		}
 	}
 	for part := range strings.SplitSeq("\n"+rest, "\nfile: ") {
@@ -184,7 +187,7 @@ func TestMutants(t *testing.T) {
 			out, err := run(t, m.build(t, "."), "-test.run", "^TestHunt$", "-test.timeout", "20m",
 				"-hunt", fmt.Sprint(*enoughFlag), fmt.Sprintf("-sinks=%v", m.sinks),
 				fmt.Sprintf("-moves=%v", m.moves), fmt.Sprintf("-external=%v", m.holds),
-				fmt.Sprintf("-policies=%v", m.pays))
+				fmt.Sprintf("-policies=%v", m.pays), fmt.Sprintf("-funds=%v", m.funds))
 			caught := regexp.MustCompile(`CAUGHT .*`).FindString(out)
 			if caught == "" {
 				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err,
@@ -274,6 +277,8 @@ func TestHunt(t *testing.T) {
 			p = DrawExternal(seed)
 		case *policiesFlag:
 			p = DrawPolicies(seed)
+		case *fundsFlag:
+			p = DrawFunds(seed)
 		}
 		p.Sinks = *sinksFlag
 		if *movesFlag {

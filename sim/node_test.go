@@ -105,6 +105,7 @@ func (w *World) start(index, boot int) error {
 		cancel()
 		return err
 	}
+	n.watchFunds(ctx, log, sinks)
 	go func() {
 		defer close(n.ended)
 		_ = e.Run(ctx) // leases that it could not release expire

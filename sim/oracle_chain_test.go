@@ -44,7 +44,7 @@ func (w *World) judgeChain(l *ledger) {
 		}
 	}
 	for _, r := range l.rows {
-		if w.isExternal(r.submitter) {
+		if w.isExternal(r.submitter) || w.isTreasury(r.submitter) {
 			continue
 		}
 		w.judgeOutcome(r, executed[r.id])

@@ -87,7 +87,7 @@ func (w *World) rested() bool {
 	if err != nil {
 		return false
 	}
-	if !w.holdsRested() {
+	if !w.holdsRested() || !w.fundsRested() {
 		return false
 	}
 	if w.plan.Sinks && (w.undelivered() > 0 || w.moving || w.moved && w.received.restored == 0) {
@@ -124,6 +124,7 @@ func (w *World) judge() {
 	w.judgeChain(l)
 	w.judgeHolds(l)
 	w.judgePolicies(l)
+	w.judgeFunds(l)
 	w.judgeWatchers(l)
 	if w.plan.Sinks {
 		if n := w.undelivered(); n > 0 {

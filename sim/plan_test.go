@@ -34,6 +34,8 @@ type Plan struct {
 	Holds      []HoldPlan    // of nonces by clients that sign themselves, for one more submitter
 	FillHoles  bool          // its owner fills holes
 	Policies   bool          // every call has a Pay
+	Drains     []DrainPlan   // of accounts; one more submitter tops them up
+	Pooled     []PooledPlan  // only with Drains
 }
 
 // Skew is the error of a node's clock.
@@ -180,6 +182,9 @@ func (p *Plan) drawLimits() {
 
 // highest is the highest limit that a submitter ever has.
 func (p *Plan) highest(submitter int) int {
+	if submitter >= len(p.Limits) {
+		return 1 // the treasury
+	}
 	limit := p.Limits[submitter]
 	for _, l := range p.NewLimits {
 		if l.Submitter == submitter {

@@ -33,7 +33,7 @@ func TestSeeds(t *testing.T) {
 	t.Parallel()
 	switch {
 	case *huntFlag != 0:
-	case *holdsFlag, *policiesFlag: // see TestExternalSeeds and TestPolicySeeds
+	case *holdsFlag, *policiesFlag, *fundsFlag: // see TestExternalSeeds and others
 	case *seedFlag != 0:
 		r := Play(t, Draw(*seedFlag).Without(dropped(t)...))
 		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, at rest after %v, digest %x, faults %v\n", r.Plan,

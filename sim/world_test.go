@@ -66,7 +66,10 @@ type World struct {
 	// the reservation that a client first signed for, by nonce
 	signers    map[txn.Nonce]*hold
 	byClient   map[txn.Hash]bool // signed by a client; under mu
-	approved   map[int]bool      // calls that another caller has approved; under mu
+	balances   []balancesRead
+	drains     []drain
+	pooled     []*pooledCall
+	approved   map[int]bool // calls that another caller has approved; under mu
 	watchers   []*watcher
 	received   deliveries
 	noReceiver [2]time.Duration // when the receiver is unavailable
