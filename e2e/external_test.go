@@ -18,6 +18,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/jackc/pgx/v5"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -227,29 +229,10 @@ func (x *externalCluster) dieAtRandom() {
 	x.t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	journal := filepath.Join(x.t.TempDir(), "journal")
-	ended := make(chan struct{})
-	clients := make(chan error, 2)
-	for i := range 2 {
-		own := rand.New(rand.NewPCG(random.Uint64(), 0))
-		go func() {
-			for boot := 0; ; boot++ {
-				select {
-				case <-ended:
-					clients <- nil
-					return
-				default:
-				}
-				if err := x.runClient(ended, account, journal, fmt.Sprintf("client%d.%d", i, boot),
-					own); err != nil {
-					clients <- err
-					return
-				}
-			}
-		}()
-	}
+	clients := x.startClients(account, journal, "client", random)
 	for begun := time.Now(); time.Since(begun) < length || x.count(account) < least; {
 		select {
-		case err := <-clients:
+		case err := <-clients.defects:
 			x.t.Fatal(err)
 		case <-time.After(time.Duration(500+random.IntN(2000)) * time.Millisecond):
 		}
@@ -261,15 +244,55 @@ func (x *externalCluster) dieAtRandom() {
 			break
 		}
 	}
-	close(ended)
-	for range 2 {
-		if err := <-clients; err != nil {
-			x.t.Fatal(err)
-		}
+	if err := clients.stop(); err != nil {
+		x.t.Fatal(err)
 	}
 	eventually(x.t, 4*time.Minute, "every nonce is used or free",
 		func() error { return x.decide(account, journal, true) })
 	x.verifyNumbers(account, x.readJournal(journal))
+}
+
+// externalClients are two clients of one account, whose processes die at random.
+type externalClients struct {
+	ended   chan struct{}
+	defects chan error
+	running sync.WaitGroup
+}
+
+// startClients starts clients whose names begin with prefix.
+func (x *externalCluster) startClients(account int, journal, prefix string,
+	random *rand.Rand) *externalClients {
+	c := &externalClients{ended: make(chan struct{}), defects: make(chan error, 2)}
+	for i := range 2 {
+		own := rand.New(rand.NewPCG(random.Uint64(), 0))
+		c.running.Go(func() {
+			for boot := 0; ; boot++ {
+				select {
+				case <-c.ended:
+					return
+				default:
+				}
+				if err := x.runClient(c.ended, account, journal,
+					fmt.Sprintf("%s%d.%d", prefix, i, boot), own); err != nil {
+					c.defects <- err
+					return
+				}
+			}
+		})
+	}
+	return c
+}
+
+// stop kills the clients, and returns a defect that one of them found.
+func (c *externalClients) stop() error {
+	close(c.ended)
+	c.running.Wait()
+	select {
+	case err := <-c.defects:
+		return err
+	default:
+		return nil
+	}
 }
 
 func (x *externalCluster) count(account int) (n int) {
@@ -383,32 +406,47 @@ func (x *externalCluster) decide(account int, journal string, over bool) error {
 	if err == nil && waiting > 0 {
 		err = fmt.Errorf("%d are neither", waiting)
 	}
-	return errors.Join(err, x.failLost())
+	return errors.Join(err, x.failLost(account))
 }
 
-// failLost fails transactions that lost their nonce to another one of the client, as an operator
-// does.
-func (x *externalCluster) failLost() error {
-	rows, err := x.pool.Query(context.Background(), "SELECT tx_id::TEXT FROM managed_tx WHERE "+
-		"terminal_at IS NULL AND state = 'STUCK'")
-	if err != nil {
-		return err
+// failLost fails transactions of an account that lost their nonce to another one of the client, as
+// an operator does who looks at the chain.
+func (x *externalCluster) failLost(account int) error {
+	const open = "SELECT tx_id::TEXT FROM managed_tx JOIN submitter s USING (submitter_id) " +
+		"WHERE terminal_at IS NULL AND s.name = $1"
+	read := func(query string) ([]string, error) {
+		rows, err := x.pool.Query(context.Background(), query, x.members[0].names[account])
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, pgx.RowTo[string])
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	for _, id := range ids {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		_, failed := x.any().ResolveStuck(ctx, &fencepostv1.ResolveStuckRequest{TxId: id,
-			Decision: fencepostv1.StuckDecision_STUCK_DECISION_FAIL, Reason: "test",
-			Operator: "test"})
-		cancel()
-		err = errors.Join(err, failed)
+	stuck, err := read(open + " AND state = 'STUCK'")
+	for _, id := range stuck {
+		// without proof once no endpoint has the state of that block any more
+		if failed := x.fail(id, failStuck); status.Code(failed) == codes.FailedPrecondition {
+			err = errors.Join(err, x.fail(id, failUnproven))
+		} else {
+			err = errors.Join(err, failed)
+		}
 	}
-	var open int
-	err = errors.Join(err, x.pool.QueryRow(context.Background(),
-		"SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL").Scan(&open))
-	if err == nil && open > 0 {
-		err = fmt.Errorf("%d transactions are not final", open)
+	left, failed := read(open)
+	if err = errors.Join(err, failed); err == nil && len(left) > 0 {
+		err = fmt.Errorf("%d transactions are not final", len(left))
 	}
+	return err
+}
+
+const (
+	failStuck    = fencepostv1.StuckDecision_STUCK_DECISION_FAIL
+	failUnproven = fencepostv1.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN
+)
+
+func (x *externalCluster) fail(id string, decision fencepostv1.StuckDecision) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_, err := x.any().ResolveStuck(ctx, &fencepostv1.ResolveStuckRequest{TxId: id,
+		Decision: decision, Reason: "compared with the chain", Operator: "test"})
 	return err
 }
 

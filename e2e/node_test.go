@@ -34,15 +34,16 @@ const password = "only for tests"
 type node struct {
 	fencepostv1.TxServiceClient
 	fencepostv1.SubmitterServiceClient
-	conn   *grpc.ClientConn
-	dir    string
-	config string
-	addr   string
-	ops    string
-	url    string // of the database
-	names  []string
-	pool   *pgxpool.Pool
-	proc   *process
+	conn      *grpc.ClientConn
+	dir       string
+	config    string
+	addr      string
+	ops       string
+	url       string // of the database
+	names     []string
+	externals int // the last of them sign elsewhere
+	pool      *pgxpool.Pool
+	proc      *process
 
 	openFiles int // that the process may have; 0: as many as the test
 }
@@ -170,6 +171,7 @@ func (n *node) writeConfig(t *testing.T, c *testChain, o nodeOptions) {
 		}
 		if o.external > 0 && i >= o.external {
 			mode = "external"
+			n.externals++
 		}
 		fmt.Fprintf(&submitters,
 			"  - {name: %s, chain: dev, address: %q, signer: local, mode: %s, start_from: "+

@@ -8,12 +8,15 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/fencepost/fencepost/chain/devchain"
+	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
 // TestPipelined_CountersExact is TestCounters_Exact with many nonces in flight, while the node is
-// killed. On the embedded chain, pools are emptied and blocks are undone as well.
+// killed, replies of the chain are lost, pools lose transactions, and blocks are undone. One
+// transaction in the middle is refused by the chain.
 func TestPipelined_CountersExact(t *testing.T) {
 	const (
 		submitters = 20
@@ -30,12 +33,13 @@ func TestPipelined_CountersExact(t *testing.T) {
 			},
 			disturbChain,
 		},
-		"geth": {geth, func(context.Context, *testing.T, *testChain) {}},
+		"geth": {geth, rewindChain},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // with each other
 			ch := c.chain(t, submitters+1)
 			n := newNode(t, ch, nodeOptions{
-				confirmations: 8, poll: 50 * time.Millisecond,
+				confirmations: 8, poll: 50 * time.Millisecond, rpc: lossyRPC(t, ch.url),
 				pipelined: func(int) int { return 16 },
 			})
 			contract := n.deploy(t, ch)
@@ -43,15 +47,49 @@ func TestPipelined_CountersExact(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var disturbed sync.WaitGroup
 			disturbed.Go(func() { c.disturb(ctx, t, ch) })
-			ids := n.load(t, contract, submitters, calls, kills)
+			around := n.queueAroundInvalid(t, ch)
+			ids := append(n.load(t, contract, submitters, calls, kills), around[:]...)
 			cancel()
 			disturbed.Wait()
-			n.awaitAll(t, submitters*calls+1, 6*time.Minute)
+			n.awaitAll(t, submitters*calls+1+len(around), 6*time.Minute)
 			verifyChain(t, ch, contract, submitters, calls)
 			n.verifyLedger(t, ch, submitters, calls)
+			n.verifyAroundInvalid(t, around)
 			watcher.verify(t, n, ids)
 			n.proc.stop(t)
 		})
+	}
+}
+
+// invalidRequest is the request id of a transaction that the chain refuses.
+const invalidRequest = "invalid"
+
+// queueAroundInvalid queues three transactions of the last submitter. The chain refuses the second.
+func (n *node) queueAroundInvalid(t *testing.T, c *testChain) (ids [3]string) {
+	t.Helper()
+	last := len(n.names) - 1
+	for i, request := range []string{"before", invalidRequest, "after"} {
+		p := &fencepostv1.Payload{To: senders(c)[last].Hex(), GasLimit: 50_000}
+		if request == invalidRequest {
+			p.Data = invalidData
+		}
+		ids[i] = n.create(t, n.names[last], request, p).GetTxId()
+	}
+	return ids
+}
+
+// verifyAroundInvalid: the nonce of the refused one is filled, and the order is kept.
+func (n *node) verifyAroundInvalid(t *testing.T, ids [3]string) {
+	t.Helper()
+	for i, id := range ids {
+		want := fencepostv1.TxState_TX_STATE_CONFIRMED
+		if i == 1 {
+			want = fencepostv1.TxState_TX_STATE_FAILED_FINAL
+		}
+		if tx := n.await(t, id, time.Minute); tx.GetState() != want ||
+			tx.GetOperator().GetNonce() != uint64(i+1) { // the contract's own is 0
+			t.Errorf("transaction %d around the refused one: %v", i, tx)
+		}
 	}
 }
 
@@ -76,5 +114,35 @@ func disturbChain(ctx context.Context, t *testing.T, c *testChain) {
 		if err != nil && ctx.Err() == nil {
 			t.Logf("a disturbance failed: %v", err)
 		}
+	}
+}
+
+// rewindChain undoes 1 to 6 blocks of geth at random moments until ctx ends. Their transactions do
+// not return to the pool. The chain first grows beyond the blocks of the last time, so that no block
+// loses more than six.
+func rewindChain(ctx context.Context, t *testing.T, c *testChain) {
+	seed := rand.Uint64()
+	t.Logf("disturbances: seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	highest, undone := uint64(0), 0
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(3+random.IntN(5)) * time.Second):
+		}
+		head, err := c.BlockNumber(ctx)
+		if err != nil || head <= highest {
+			continue // it has not regrown
+		}
+		highest = head
+		if err := c.Client.Client().CallContext(ctx, nil, "debug_setHead",
+			hexutil.Uint64(head-uint64(1+random.IntN(6)))); err == nil {
+			undone++
+		} else if ctx.Err() == nil {
+			t.Errorf("blocks are not undone: %v", err)
+		}
+	}
+	if undone == 0 {
+		t.Error("no block was undone")
 	}
 }
