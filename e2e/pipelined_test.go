@@ -118,8 +118,8 @@ func disturbChain(ctx context.Context, t *testing.T, c *testChain) {
 }
 
 // rewindChain undoes 1 to 6 blocks of geth at random moments until ctx ends. Their transactions do
-// not return to the pool. The chain first grows beyond the blocks of the last time, so that no block
-// loses more than six.
+// not return to the pool. The chain first grows beyond the blocks of the last time, so that no
+// block loses more than six.
 func rewindChain(ctx context.Context, t *testing.T, c *testChain) {
 	seed := rand.Uint64()
 	t.Logf("disturbances: seed %d", seed)
