@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fencepost/fencepost/bench/internal/wire"
@@ -162,8 +166,26 @@ func ledgersByCount(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// ledgersChaos measures calls on two of three ledgers, through three nodes: first while all three
-// have load, then while the server of the third is killed.
+// signalAll sends a signal to a server and its sessions.
+func signalAll(s *pgembed.Server, signal syscall.Signal) error {
+	pid := s.PID()
+	if err := syscall.Kill(pid, signal); err != nil {
+		return fmt.Errorf("signal the server: %w", err)
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return fmt.Errorf("list the sessions of the server: %w", err)
+	}
+	for _, child := range strings.Fields(string(children)) {
+		if n, err := strconv.Atoi(child); err == nil {
+			_ = syscall.Kill(n, signal) // it may have ended
+		}
+	}
+	return nil
+}
+
+// ledgersChaos measures calls on two of three ledgers, through three nodes: while all three have
+// load, while the server of the third is stopped like a machine that hangs, and after it is killed.
 func ledgersChaos(ctx context.Context, b *bench) (err error) {
 	l, err := newLedgers(ctx, b, mostLedgers, 3)
 	if err != nil {
@@ -190,6 +212,13 @@ func ledgersChaos(ctx context.Context, b *bench) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := signalAll(l.servers[1], syscall.SIGSTOP); err != nil {
+		return err
+	}
+	frozen, err := l.accept(ctx, "frozen", b.size.ledgers, 0, 2)
+	if err := errors.Join(err, signalAll(l.servers[1], syscall.SIGCONT)); err != nil {
+		return fmt.Errorf("a call for another ledger: %w", err)
+	}
 	if err := l.servers[1].Kill(); err != nil {
 		return err
 	}
@@ -197,7 +226,8 @@ func ledgersChaos(ctx context.Context, b *bench) (err error) {
 	if err != nil {
 		return fmt.Errorf("a call for another ledger: %w", err)
 	}
-	for name, of := range map[string]load.Accepted{"calm": calm, "killed": killed} {
+	for name, of := range map[string]load.Accepted{"calm": calm, "frozen": frozen,
+		"killed": killed} {
 		b.add("ledgers."+name+".rate", "txs/s", of.Rate())
 		b.add("ledgers."+name+".p99", "ms", millis(of.Latency.At(0.99)))
 	}

@@ -225,6 +225,7 @@ func against() map[string]string {
 		for count := 2; count <= mostLedgers; count++ {
 			pairs[fmt.Sprintf("ledgers.%d.%s", count, number)] = "ledgers.1." + number
 		}
+		pairs["ledgers.frozen."+number] = "ledgers.calm." + number
 		pairs["ledgers.killed."+number] = "ledgers.calm." + number
 	}
 	for _, s := range sizes {
