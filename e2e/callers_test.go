@@ -129,7 +129,7 @@ func (c *callers) stop() (ids []string, each []int) {
 // drain waits until all is final, and then holds ledger, chain, watchers and senders to everything
 // that was accepted.
 func (cl *cluster) drain(t *testing.T, contract common.Address, c *callers, watchers []*watcher,
-	limit time.Duration) {
+	others int, limit time.Duration) {
 	t.Helper()
 	ids, each := c.stop()
 	total := 0
@@ -139,7 +139,7 @@ func (cl *cluster) drain(t *testing.T, contract common.Address, c *callers, watc
 	if cl.ledger.losses.Load() > 0 {
 		cl.settleLosses(t, each, limit)
 	} else {
-		cl.members[0].awaitAll(t, len(ids)+1, limit) // and the contract's own
+		cl.members[0].awaitAll(t, len(ids)+1+others, limit) // and the contract's own
 	}
 	for i, calls := range each {
 		verifyAccount(t, cl.chain, contract, i, calls)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -15,7 +16,8 @@ import (
 )
 
 // TestChaos is three nodes under load while everything around them fails at random. Every second
-// submitter is pipelined. `make chaos` runs it for CHAOS_TIME; here it is a short one.
+// submitter is pipelined, and in long runs clients sign for one that is external. `make chaos` runs
+// it for CHAOS_TIME; here it is a short one.
 func TestChaos(t *testing.T) {
 	for name, c := range map[string]struct {
 		chain func(t *testing.T, keys int) *testChain
@@ -57,7 +59,12 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode str
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = line.Close() })
-	c := chain(t, submitters+1)
+	external := 0 // index of an account whose clients sign; none in short runs
+	keys := submitters + 1
+	if length > time.Minute {
+		external, keys = keys, keys+1
+	}
+	c := chain(t, keys)
 	cl := newCluster(
 		t,
 		c,
@@ -67,6 +74,8 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode str
 			poll:          100 * time.Millisecond,
 			lease:         "mode: " + mode + ", " + defaultLease,
 			pipelined:     func(i int) int { return i % 2 * 16 },
+			external:      external,
+			nonces:        fmt.Sprintf(", pending_hard_max_age: %s", hardMaxAge),
 		},
 		line.URL(),
 	)
@@ -89,8 +98,12 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode str
 	}
 	end := sync.OnceFunc(func() { close(s.over); s.wgOperator.Wait() })
 	t.Cleanup(end)
+	if external > 0 {
+		s.external = startChaosClients(t, s, external, rand.New(rand.NewPCG(seed, 1)))
+	}
 	s.run(length)
-	cl.drain(t, contract, calls, watchers, 5*time.Minute)
+	signed := s.external.finish()
+	cl.drain(t, contract, calls, watchers, signed, 5*time.Minute)
 	end()
 	cl.verifyAudit(t)
 	found := s.measure(readLeaseHistory(t, cl.pool))

@@ -53,6 +53,7 @@ type faultInjector struct {
 	t        *testing.T
 	cl       *cluster
 	calls    *callers
+	external *chaosClients
 	postgres *pgembed.Server
 	line     *pgproxy.Proxy // from all nodes to PostgreSQL
 	random   *rand.Rand     // of the loop; strikes get numbers from it beforehand

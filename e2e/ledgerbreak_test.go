@@ -26,7 +26,7 @@ type ledgerHistory struct {
 	moves      atomic.Int64 // by dump and restore
 	executions *executions
 
-	lost []span // in which commits were made and lost
+	lost []span // in which commits were made and lost, and their bytes sent
 }
 
 // span is a time span.
@@ -72,8 +72,10 @@ func (s *faultInjector) failOver(string) {
 		return
 	}
 	s.t.Cleanup(func() { _ = standby.Stop(context.Background()) })
+	s.external.pause()
+	defer s.external.resume()
+	from := time.Now() // the standby may lack later commits
 	s.awaitReplay(primary)
-	from := time.Now()
 	if err := standby.Kill(); err != nil {
 		s.t.Error(err)
 		return
@@ -95,9 +97,9 @@ func (s *faultInjector) failOver(string) {
 		return
 	}
 	s.t.Logf("the fail-over lost nonces of %d submitters", s.lostNonces(before))
-	s.cl.ledger.lost = append(s.cl.ledger.lost, span{from, time.Now()})
 	s.operate.Do(func() { s.wgOperator.Go(s.operator) })
 	s.awaitRecovery()
+	s.cl.ledger.lost = append(s.cl.ledger.lost, span{from, time.Now()})
 }
 
 // awaitReplay waits until a standby has replayed all commits so far.

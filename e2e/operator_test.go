@@ -37,9 +37,10 @@ func (s *faultInjector) attention() []int {
 	defer cancel()
 	rows, err := s.cl.pool.Query(ctx, `SELECT right(s.name, -1)::INT FROM submitter s
 		  JOIN submitter_nonce_cursor n USING (submitter_id)
-		 WHERE n.protect_at IS NOT NULL
+		 WHERE (n.protect_at IS NOT NULL
 		    OR EXISTS (SELECT FROM managed_tx t
-		                WHERE t.submitter_id = s.submitter_id AND t.state = 'STUCK')`)
+		                WHERE t.submitter_id = s.submitter_id AND t.state = 'STUCK'))
+		   AND s.mode <> 'EXTERNAL'`)
 	if err != nil {
 		return nil // the database is down just now
 	}

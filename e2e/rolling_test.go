@@ -73,7 +73,7 @@ func TestRollingRestart(t *testing.T) {
 			m.start(t)
 		}
 	}
-	cl.drain(t, contract, calls, []*watcher{w}, 2*time.Minute)
+	cl.drain(t, contract, calls, []*watcher{w}, 0, 2*time.Minute)
 	cl.reportOrphans(t, begun, leaseDuration)
 	t.Logf("%d transactions; a stop took %s, at most %s", len(calls.ids), median(stops),
 		slices.Max(stops))

@@ -42,7 +42,7 @@ func TestDatabaseFailover_SynchronousStandby(t *testing.T) {
 	t.Logf("promoted %s after the loss of the primary; the first call was accepted %s later",
 		promoted.Sub(lost), time.Since(promoted))
 	calls.more(t, 5*submitters)
-	cl.drain(t, contract, calls, []*watcher{w}, 2*time.Minute)
+	cl.drain(t, contract, calls, []*watcher{w}, 0, 2*time.Minute)
 	var here bool
 	if err := pool.QueryRow(
 		t.Context(), "SELECT count(*) > 0 FROM managed_tx WHERE terminal_at > $1", promoted,
