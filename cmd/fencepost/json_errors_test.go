@@ -59,6 +59,7 @@ var failing = map[string]string{
 	"submitter exit-protect": "a --protection 1 --resume --reason x",
 	"submitter list":         "",
 	"submitter log":          "",
+	"submitter move":         "a --to us1 --config @/none",
 	"submitter pause":        "a",
 	"submitter protect":      "a --reason x",
 	"submitter resume":       "a",
