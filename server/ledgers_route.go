@@ -530,8 +530,8 @@ func (r *router) find(ctx context.Context, has func(context.Context, *ledger) (b
 	all.Wait()
 	for i, l := range r.ledgers {
 		switch {
-		case isMissing(errs[i]):
-			missing = append(missing, l.name)
+		case isMissing(errs[i]), errs[i] != nil && codeOf(errs[i]) == codes.ResourceExhausted:
+			missing = append(missing, l.name) // also one that has no room for the question
 		case errs[i] != nil:
 			return nil, nil, errs[i]
 		case is[i]:
