@@ -27,7 +27,6 @@ type severalLedgers struct {
 	servers []*pgembed.Server
 	proxies []*pgproxy.Proxy // between all nodes and a server
 	nodes   []*node
-	next    int
 }
 
 func newSeveralLedgers(t *testing.T, c *testChain, nodes int, names ...string) *severalLedgers {
