@@ -46,6 +46,19 @@ func (n *nonces) isolate(c *txn.NonceChange) bool {
 	return true
 }
 
+// answer ends the isolation once the rejected request is answered, or nothing waits any more.
+func (n *nonces) answer(done map[int64]bool) {
+	for no := range n.rejected {
+		if done[no] {
+			n.isolation = isolation{}
+			return
+		}
+	}
+	if len(n.requests) == 0 {
+		n.isolation = isolation{}
+	}
+}
+
 // maxRequests is the number of requests that one read returns at most.
 const maxRequests = 512
 
@@ -217,9 +230,7 @@ func (a *actor) applyNonces(c *txn.Change) {
 	}
 	a.nonces.requests = slices.DeleteFunc(slices.Clone(a.nonces.requests),
 		func(r txn.NonceRequest) bool { return done[r.No] })
-	if len(a.nonces.requests) == 0 {
-		a.nonces.isolation = isolation{}
-	}
+	a.nonces.answer(done)
 }
 
 // noteAccepted gives requests that still wait the nonce of their reservation, which leaves memory:

@@ -25,7 +25,8 @@ func (a *actor) replace(ctx context.Context, v *txn.View, s *txn.Replace) (txn.C
 		var ok bool
 		r.Fees, ok = s.BumpedFees(market)
 		r.AboveLimit = !ok
-		if s.Kind != txn.Cancel && v.Refuse != nil && v.Refuse(s.Tx).Hold {
+		if s.Kind != txn.Cancel && v.Refuse != nil &&
+			v.Refuse(s.Tx).Reason == txn.ReasonUnverified { // policies no longer apply
 			r.SignErr = txn.ErrUnverified
 		} else {
 			r.Signed, r.SignErr = a.e.Signer.Sign(calls, v.Submitter.Signer,

@@ -70,6 +70,13 @@ func TestWatchTx_AccountEvents_OnRequestOnly(t *testing.T) {
 	if m := next(resumed); m.GetAccountEvent().GetSeq() != 2 {
 		t.Errorf("resumed with %v", m)
 	}
+	sse := n.stream("/api/v1/submitters/alice/events?account_events=true&resume_token="+token,
+		"Accept", "text/event-stream")
+	for line, more := sse.next(); line != "event: account_event"; line, more = sse.next() {
+		if !more || line == "event: heartbeat" || line == "event: event" {
+			t.Fatalf("over HTTP: %q", line)
+		}
+	}
 	with.ResumeToken, with.States = "", []pb.TxState{confirmedState}
 	refused, err := n.txs.WatchTx(h.ctx, with)
 	h.must(err)

@@ -205,6 +205,8 @@ func kindOf(m *pb.WatchTxResponse) string {
 		return "event"
 	case *pb.WatchTxResponse_Snapshot:
 		return "snapshot"
+	case *pb.WatchTxResponse_AccountEvent:
+		return "account_event"
 	default:
 		return "heartbeat"
 	}

@@ -399,10 +399,11 @@ WITH intent AS MATERIALIZED (
 ), usage AS MATERIALIZED (
     -- locked before anything is inserted: the rows below are sorted after they were selected
     SELECT u.caller, u.chain_id, clock_timestamp() AS read_at,
-           greatest(u.day, (clock_timestamp() AT TIME ZONE 'UTC')::DATE) AS day,
-           CASE WHEN u.day >= (clock_timestamp() AT TIME ZONE 'UTC')::DATE
+           -- one time for all three, or a day that ends meanwhile counts twice
+           greatest(u.day, (statement_timestamp() AT TIME ZONE 'UTC')::DATE) AS day,
+           CASE WHEN u.day >= (statement_timestamp() AT TIME ZONE 'UTC')::DATE
                 THEN u.value ELSE 0 END AS value,
-           CASE WHEN u.day >= (clock_timestamp() AT TIME ZONE 'UTC')::DATE
+           CASE WHEN u.day >= (statement_timestamp() AT TIME ZONE 'UTC')::DATE
                 THEN u.gas ELSE 0 END AS gas,
            u.creates, greatest(0, extract(epoch FROM clock_timestamp() - u.creates_at)) AS age
       FROM caller_usage u
