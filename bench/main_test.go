@@ -17,7 +17,8 @@ func TestScenarioList(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{
 			"-size huge",
-			`size "huge" is none of archive, counts, full, growth, signers, small, watchers`,
+			`size "huge" is none of archive, counts, full, growth, ledgers, signers, small, ` +
+				`watchers`,
 		},
 		{
 			"-only nonsense",

@@ -65,7 +65,8 @@ func TestGetStatus_CountsOwnSubmitters(t *testing.T) {
 			Totals: &pb.LedgerTotals{Submitters: 1, Owned: 1, Queued: 1, InFlight: 1},
 		},
 		"ops": {
-			Caller: &pb.CallerRights{Name: "ops", Operator: true, AllSubmitters: true},
+			Caller: &pb.CallerRights{
+				Name: "ops", Operator: true, AllSubmitters: true, Approve: true},
 			Totals: &pb.LedgerTotals{
 				Submitters: 3, Owned: 2, Queued: 2, InFlight: 2, Stuck: 1, Protected: 1,
 				Unfunded: 1,
