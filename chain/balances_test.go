@@ -35,9 +35,22 @@ func TestBalancesAt_NamesTheBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block, got, err := c.BalancesAt(t.Context(), []txn.Address{{1}, {2}})
-	if err != nil || block != head.Number || len(got) != 2 || got[1].Uint64() != 42 {
-		t.Errorf("block %d, balances %v, %v; want block %d, 42 twice", block, got, err,
-			head.Number)
+	n.set(func(n *fakeNode) {
+		n.count = func(tag string) (hexutil.Uint64, error) {
+			if tag != hexutil.EncodeUint64(head.Number) {
+				t.Errorf("nonces of block %s", tag)
+			}
+			return 7, nil
+		}
+	})
+	got, err := c.BalancesAt(t.Context(), []txn.Address{{1}, {2}}, []uint64{head.Number, 99})
+	if err != nil || got.Block != head.Number || len(got.Accounts) != 2 ||
+		got.Accounts[1].Balance.Uint64() != 42 || got.Accounts[1].Nonce != 7 ||
+		got.Hashes[0] != head.Hash || got.Hashes[1] != (txn.Hash{}) {
+		t.Errorf("%+v, %v; want block %d, 42 and 7 twice, one hash", got, err, head.Number)
+	}
+	n.set(func(n *fakeNode) { n.head += 1_000_000 })
+	if got, err := c.BalancesAt(t.Context(), []txn.Address{{1}}, nil); err == nil {
+		t.Errorf("a balance of block %d, far above the head, counts", got.Block)
 	}
 }

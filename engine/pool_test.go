@@ -50,7 +50,9 @@ func newPoolHarness(t *testing.T) *poolHarness {
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		n := r.startNode(name, func(o *Options) { o.Chains[0].Chain = c })
-		w := r.watch("balances-"+name, func(o *funds.Options) { o.Store = n.store })
+		w := r.watch("balances-"+name, func(o *funds.Options) {
+			o.Store, o.Interval = n.store, 20*time.Millisecond
+		})
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {

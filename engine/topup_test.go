@@ -51,7 +51,7 @@ func newTreasury(t *testing.T, submitters int, nodes ...string) *treasury {
 func (r *treasury) watch(name string, adjust func(*funds.Options)) *funds.Watch {
 	o := funds.Options{
 		Name: "main", Chain: r.chain.ID(), Rules: []funds.Rule{r.rule},
-		Interval: 20 * time.Millisecond, Store: r.openStore(name, r.db.NodeURL),
+		Interval: time.Minute, Store: r.openStore(name, r.db.NodeURL),
 		Balances: r.chain.BalancesAt, Clock: clock.Real{},
 		Logger: slog.New(slog.NewTextHandler(r.t.Output(), nil)),
 	}
@@ -68,7 +68,15 @@ func (r *treasury) exec(sql string) {
 	}
 }
 
+// look has nodes look at once, at two blocks: a need counts once both show it.
 func (r *treasury) look(watches ...*funds.Watch) {
+	r.t.Helper()
+	r.lookOnce(watches...)
+	r.chain.MineEmpty(1)
+	r.lookOnce(watches...)
+}
+
+func (r *treasury) lookOnce(watches ...*funds.Watch) {
 	r.t.Helper()
 	var all sync.WaitGroup
 	failed := make(chan error, len(watches))
@@ -165,7 +173,7 @@ func (l *lines) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, text := range []string{`msg="balance low" submitter=s1`,
-		`msg="balance no longer low" submitter=s1`} {
+		`msg="balance no longer low" submitter=s1`, "submitter=gone", "pool=none"} {
 		if strings.Contains(string(line), text) {
 			l.seen[text]++
 		}
@@ -222,11 +230,11 @@ func TestBalances_BelowLimit_ReportedOnce(t *testing.T) {
 // balance is that of the i-th submitter on the chain.
 func (r *treasury) balance(i int) txn.Wei {
 	r.t.Helper()
-	_, all, err := r.chain.BalancesAt(r.t.Context(), []txn.Address{devchain.Address(i)})
+	got, err := r.chain.BalancesAt(r.t.Context(), []txn.Address{devchain.Address(i)}, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return all[0]
+	return got.Accounts[0].Balance
 }
 
 // TestTopUp_CommittedCosts_Counted: transactions that were accepted need funds too.
@@ -252,15 +260,16 @@ func TestTopUp_OlderBalance_DecidesNothing(t *testing.T) {
 	t.Parallel()
 	r := newTreasury(t, 2, "a")
 	r.chain.Drain(devchain.Address(1))
-	old, _, err := r.chain.BalancesAt(t.Context(), []txn.Address{devchain.Address(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := r.chain.MineEmpty(1).Number
 	r.look(r.watch("x", nil))
 	r.settle(1)
 	r.look(r.watch("y", func(o *funds.Options) {
-		o.Balances = func(_ context.Context, of []txn.Address) (uint64, []uint256.Int, error) {
-			return old, make([]uint256.Int, len(of)), nil
+		o.Balances = func(ctx context.Context, of []txn.Address,
+			blocks []uint64) (txn.FundsRead, error) {
+			got, err := r.chain.BalancesAt(ctx, of, blocks)
+			got.Block, got.Accounts = old, make([]txn.AccountFunds, len(of))
+			old++ // the second look is at a later block
+			return got, err
 		}
 	}))
 	r.decided(1, 1)
@@ -281,6 +290,10 @@ func TestTopUp_NodeDiesAfterDecision_OtherNodeCreates(t *testing.T) {
 	r := newTreasury(t, 2)
 	r.chain.Drain(devchain.Address(1))
 	first := r.watch("x", func(o *funds.Options) { o.Store = dying{o.Store} })
+	if err := first.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.chain.MineEmpty(1)
 	if err := first.Look(t.Context()); !errors.Is(err, errDied) {
 		t.Fatal(err)
 	}

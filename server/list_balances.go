@@ -70,7 +70,7 @@ func (s *statusService) addCommitments(ctx context.Context, submitters []string,
 			return err
 		}
 	}
-	all, err := s.store.Commitments(ctx, ids)
+	all, err := s.store.Commitments(ctx, ids, nil)
 	if err != nil {
 		return status.About("submitters", err)
 	}

@@ -71,8 +71,8 @@ type Store interface {
 	Costs(ctx context.Context, filter store.CostFilter) ([]store.Cost, error)
 	// FundsOf returns what is known of the balances and top-ups of submitters.
 	FundsOf(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Funds, error)
-	Commitments(ctx context.Context,
-		ids []txn.SubmitterID) (map[txn.SubmitterID]store.Commitment, error)
+	Commitments(ctx context.Context, ids []txn.SubmitterID,
+		nonces map[txn.SubmitterID]txn.Nonce) (map[txn.SubmitterID]store.Commitment, error)
 }
 
 // PoolStore is the part of the ledger about pools.

@@ -79,35 +79,35 @@ var topUpBelow, topUpTo = coins(1), coins(3)
 // lags.
 type balancesRead struct {
 	block    uint64
-	balances map[txn.Address]uint256.Int
+	accounts map[txn.Address]txn.AccountFunds
 }
 
 // BalancesAt reads balances, and now and then returns an older response.
-func (p chainPort) BalancesAt(ctx context.Context, of []txn.Address) (block uint64,
-	balances []uint256.Int, err error) {
+func (p chainPort) BalancesAt(ctx context.Context, of []txn.Address,
+	blocks []uint64) (got txn.FundsRead, err error) {
 	w := p.n.w
 	_, err = p.ask(ctx, chaintest.MethodAccount, 0, func() {
-		read := balancesRead{balances: map[txn.Address]uint256.Int{}}
-		var now []uint256.Int
-		if read.block, now, err = p.c.BalancesAt(context.Background(), of); err != nil {
+		var now txn.FundsRead
+		if now, err = p.c.BalancesAt(context.Background(), of, blocks); err != nil {
 			return
 		}
+		read := balancesRead{now.Block, map[txn.Address]txn.AccountFunds{}}
 		for i, address := range of {
-			read.balances[address] = now[i]
+			read.accounts[address] = now.Accounts[i]
 		}
 		w.balances = append(w.balances, read)
 		if n := len(w.balances); !w.healed && w.dice.IntN(3) == 0 {
 			read = w.balances[max(0, n-1-w.dice.IntN(12))]
 		}
-		block = read.block
+		got = txn.FundsRead{Block: read.block, Hashes: now.Hashes}
 		for _, address := range of {
-			balances = append(balances, read.balances[address])
+			got.Accounts = append(got.Accounts, read.accounts[address])
 		}
 	})
-	if err != nil || len(balances) != len(of) {
-		return 0, nil, txn.ErrUnavailable
+	if err != nil || len(got.Accounts) != len(of) {
+		return txn.FundsRead{}, txn.ErrUnavailable
 	}
-	return block, balances, nil
+	return got, nil
 }
 
 // watchFunds runs the watch over balances of a node.
@@ -164,12 +164,12 @@ func (w *World) beginFunds() error {
 	for _, p := range w.plan.Drains {
 		w.at(w.now()+p.At, "drain", func() {
 			w.chain.Drain(chaintest.Address(p.Submitter))
-			head, _, err := w.chain.BalancesAt(context.Background(),
-				[]txn.Address{chaintest.Address(p.Submitter)})
+			now, err := w.chain.BalancesAt(context.Background(),
+				[]txn.Address{chaintest.Address(p.Submitter)}, nil)
 			if err != nil {
 				w.violated("sim", "%v", err)
 			}
-			w.drains = append(w.drains, drain{p.Submitter, head})
+			w.drains = append(w.drains, drain{p.Submitter, now.Block})
 		})
 	}
 	for _, p := range w.plan.Pooled {
@@ -237,9 +237,9 @@ func (w *World) owed() bool {
 // poorest names an account that needs funds; empty: none does.
 func (w *World) poorest() string {
 	for i := range w.plan.Submitters {
-		_, balances, err := w.chain.BalancesAt(context.Background(),
-			[]txn.Address{chaintest.Address(i)})
-		if err != nil || balances[0].Lt(&topUpBelow) {
+		now, err := w.chain.BalancesAt(context.Background(),
+			[]txn.Address{chaintest.Address(i)}, nil)
+		if err != nil || now.Accounts[0].Balance.Lt(&topUpBelow) {
 			return fmt.Sprintf("s%d", i)
 		}
 	}

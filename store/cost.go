@@ -67,12 +67,18 @@ type Commitment struct {
 const countedCommitments = 200
 
 // Commitments reads the commitments of submitters. Of a queue, the first transactions are counted;
-// each needs as much gas as recent ones.
-func (s *Store) Commitments(ctx context.Context,
-	ids []txn.SubmitterID) (map[txn.SubmitterID]Commitment, error) {
+// each needs as much gas as recent ones. nonces are those that the accounts have at the block of
+// their balances: transactions below are in the balance. For an account without one, transactions
+// count until the ledger has them in a block.
+func (s *Store) Commitments(ctx context.Context, ids []txn.SubmitterID,
+	nonces map[txn.SubmitterID]txn.Nonce) (map[txn.SubmitterID]Commitment, error) {
 	p := db.CommitmentsParams{Most: countedCommitments}
 	for _, id := range ids {
-		p.SubmitterIds = append(p.SubmitterIds, int32(id))
+		from := int64(-1)
+		if nonce, has := nonces[id]; has {
+			from = int64(nonce)
+		}
+		p.SubmitterIds, p.FromNonces = append(p.SubmitterIds, int32(id)), append(p.FromNonces, from)
 	}
 	rows, err := s.read().Commitments(ctx, p)
 	if err != nil {

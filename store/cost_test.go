@@ -102,7 +102,7 @@ func TestCommitments(t *testing.T) {
 	k.queue(s, id, "d")
 	k.exec("UPDATE managed_tx SET value = 11 WHERE nonce IS NULL")
 	k.exec("UPDATE managed_tx SET value = 5 WHERE nonce = 1")
-	got, err := s.Commitments(k.ctx, []txn.SubmitterID{id, none})
+	got, err := s.Commitments(k.ctx, []txn.SubmitterID{id, none}, nil)
 	k.must(err)
 	a := attempt(tx, 1, 1)
 	want := new(uint256.Int).Mul(uint256.NewInt(a.GasLimit), &a.Fees.Cap)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/hmac"
 	"errors"
 	"fmt"
 	"time"
@@ -27,12 +28,15 @@ type TopUp struct {
 	From      string // name of the treasury
 	RequestID string
 	Amount    txn.Wei
+	MAC       []byte // authentication code; empty: none
 	CreatedAt time.Time
 
 	Tx           txn.TxID // zero: not created yet
 	State        txn.State
 	Sub          txn.Sub
 	ReceiptBlock uint64 // 0: it is in no block
+	ReceiptHash  txn.Hash
+	FinalAt      time.Time // 1970: it is not final
 }
 
 // Open reports whether the top-up is not final: no other one may be decided.
@@ -64,7 +68,10 @@ func (s *Store) FundsOf(ctx context.Context,
 				From:      r.Treasury,
 				RequestID: r.RequestID, Amount: amount(r.Amount), CreatedAt: r.CreatedAt,
 				State: txn.State(r.State), Sub: txn.Sub(r.SubState),
-				ReceiptBlock: uint64(r.ReceiptBlock)}}
+				ReceiptBlock: uint64(r.ReceiptBlock), FinalAt: r.FinalAt, MAC: r.Mac}}
+		if len(r.ReceiptHash) > 0 {
+			f.TopUp.ReceiptHash = toHash(r.ReceiptHash)
+		}
 		if r.TxID != "" {
 			id, err := uuid.Parse(r.TxID)
 			if err != nil {
@@ -88,7 +95,8 @@ func numbers(ids []txn.SubmitterID) []int32 {
 // TopUpNeed is a need that was seen after the funds of the account were read.
 type TopUpNeed struct {
 	Submitter, Treasury txn.SubmitterID
-	Funds               Funds // as they were read
+	To                  txn.Address // of the submitter
+	Funds               Funds       // as they were read
 	Amount              txn.Wei
 	DayLimit            txn.Wei // of all top-ups of the account in 24 hours
 }
@@ -99,8 +107,10 @@ type TopUpNeed struct {
 func (s *Store) DecideTopUp(ctx context.Context, n TopUpNeed) (TopUp, bool, error) {
 	u := TopUp{No: n.Funds.TopUp.No + 1, Treasury: n.Treasury, Amount: n.Amount,
 		RequestID: "top-up/" + uuid.NewString()}
+	u.MAC = s.topUpMAC(n.Submitter, n.To, u)
 	rows, err := s.read().DecideTopUp(ctx, db.DecideTopUpParams{
 		No: u.No, RequestID: u.RequestID, Amount: u.Amount.Dec(), TreasuryID: int32(n.Treasury),
+		Mac:         u.MAC,
 		SubmitterID: int32(n.Submitter), ReadAt: n.Funds.ReadAt, DayLimit: n.DayLimit.Dec(),
 	})
 	if err != nil {
@@ -110,10 +120,22 @@ func (s *Store) DecideTopUp(ctx context.Context, n TopUpNeed) (TopUp, bool, erro
 	return u, rows > 0, nil
 }
 
+// topUpMAC returns the authentication code of a top-up; nil without a key.
+func (s *Store) topUpMAC(of txn.SubmitterID, to txn.Address, u TopUp) []byte {
+	if len(s.cfg.IntentKey) == 0 {
+		return nil
+	}
+	return txn.TopUpMAC(s.cfg.IntentKey, of, u.No, u.Treasury, u.RequestID, to, u.Amount)
+}
+
 // CreateTopUp creates the transaction of a recorded top-up, or finds it. The errors are those of
-// CreateTx.
+// CreateTx, and with a key of authentication codes txn.ErrUnverified.
 func (s *Store) CreateTopUp(ctx context.Context, to txn.Submitter,
 	u TopUp) (info TxInfo, created bool, err error) {
+	if want := s.topUpMAC(to.ID, to.Address, u); want != nil && !hmac.Equal(u.MAC, want) {
+		return TxInfo{}, false, fmt.Errorf("store: create top-up %d of %q: %w", u.No, to.Name,
+			txn.ErrUnverified)
+	}
 	return s.CreateTx(ctx, Intent{
 		Submitter: u.Treasury, RequestID: u.RequestID, Caller: TopUpCaller,
 		Payload: txn.Payload{To: &to.Address, Value: u.Amount},
@@ -123,9 +145,10 @@ func (s *Store) CreateTopUp(ctx context.Context, to txn.Submitter,
 
 // LowChange is a change of the judgement whether an account is low.
 type LowChange struct {
-	Low   bool
-	Block uint64          // of the balance
-	Emit  *txn.LowBalance // content of the event of a fall; nil: no event
+	Low    bool
+	Block  uint64          // of the balance
+	ReadAt time.Time       // when the ledger was read for it, by the database's clock
+	Emit   *txn.LowBalance // content of the event of a fall; nil: no event
 }
 
 // RecordLow records that an account became low or is no longer, and reports whether that is a
@@ -134,7 +157,7 @@ func (s *Store) RecordLow(ctx context.Context, id txn.SubmitterID,
 	c LowChange) (changed bool, err error) {
 	verb := fmt.Sprintf("record the balance of submitter %d", id)
 	p := db.RecordLowParams{SubmitterID: int32(id), Low: c.Low, Block: int64(c.Block),
-		Stream: uuid.UUID(txn.AccountStream(id))}
+		ReadAt: c.ReadAt, Stream: uuid.UUID(txn.AccountStream(id))}
 	if c.Low && c.Emit != nil {
 		p.Emit = true
 		if p.Message, err = c.Emit.Text(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/txn"
@@ -88,5 +89,44 @@ func TestRecordLow_ManyNodes_OneEventPerFall(t *testing.T) {
 	k.exec("UPDATE tx_event SET message = replace(message, '\"3\"', '\"4\"') WHERE seq = 2")
 	if found := k.broken(s, id); !slices.Contains(found, "event_changed") {
 		t.Errorf("found %q", found)
+	}
+}
+
+// TestRecordLow_WrongBlock_CountsOnlyForMinutes: a block that an endpoint has made up must not
+// silence an account for ever. At the block of the last judgement an account falls, once.
+func TestRecordLow_WrongBlock_CountsOnlyForMinutes(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	record := func(low bool, block uint64, readAt time.Time) bool {
+		changed, err := s.RecordLow(k.ctx, id, LowChange{Low: low, Block: block, ReadAt: readAt})
+		k.must(err)
+		return changed
+	}
+	now := func() time.Time {
+		all, err := s.FundsOf(k.ctx, []txn.SubmitterID{id})
+		k.must(err)
+		return all[id].ReadAt
+	}
+	before := now()
+	if !record(true, 5, now()) || !record(false, 6, now()) {
+		t.Fatal("not recorded")
+	}
+	if record(true, 6, before) {
+		t.Error("what was read before the last judgement counts")
+	}
+	if !record(true, 6, now()) {
+		t.Error("a transaction that was queued since does not count")
+	}
+	if record(false, 6, now()) {
+		t.Error("a rise at the same block counts")
+	}
+	if !record(false, 1<<62, now()) || record(true, 7, now()) {
+		t.Fatal("an older block counts at once")
+	}
+	k.exec("UPDATE account_balance SET judged_at = judged_at - INTERVAL '11 minutes'")
+	if !record(true, 7, now()) || !record(false, 8, now()) {
+		t.Error("a wrong block counts for ever")
 	}
 }

@@ -59,6 +59,20 @@ type Account struct {
 	BalanceAt Wei
 }
 
+// FundsRead is a report of one endpoint about accounts after a block.
+type FundsRead struct {
+	Block    uint64
+	Accounts []AccountFunds // in the order of the addresses
+	Hashes   []Hash         // of the blocks that were asked for; zero: there is none
+}
+
+// AccountFunds is the balance of an account, and its next nonce: the transactions below it are in
+// the balance.
+type AccountFunds struct {
+	Balance Wei
+	Nonce   Nonce
+}
+
 // Consumer is the transaction that used a nonce of an account, or the block in which the nonce was
 // used without one (by an EIP-7702 authorization, or by the account's own code).
 type Consumer struct {

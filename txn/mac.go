@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"strconv"
 )
 
 // These begin the texts of codes.
 const (
 	macVersion      = "fencepost intent 1"
 	approvalVersion = "fencepost approval 1"
+	topUpVersion    = "fencepost top-up 1"
 )
 
 // ErrUnverified means that an intent is not the one that was accepted, so that its payload must not
@@ -32,6 +34,13 @@ func IntentMAC(key []byte, of SubmitterID, requestID string, request [32]byte, c
 func ApprovalMAC(key []byte, of SubmitterID, requestID string, request [32]byte,
 	caller, by string) []byte {
 	return mac(key, approvalVersion, of, request, []string{requestID, caller, by})
+}
+
+// TopUpMAC returns the authentication code of a decided top-up of an account.
+func TopUpMAC(key []byte, of SubmitterID, no int64, treasury SubmitterID, requestID string,
+	to Address, amount Wei) []byte {
+	return mac(key, topUpVersion, of, amount.Bytes32(), []string{strconv.FormatInt(no, 10),
+		strconv.FormatInt(int64(treasury), 10), requestID, string(to[:])})
 }
 
 func mac(key []byte, version string, of SubmitterID, request [32]byte, parts []string) []byte {

@@ -3,24 +3,32 @@ package chaintest
 import (
 	"context"
 
-	"github.com/holiman/uint256"
-
 	"github.com/fencepost/fencepost/txn"
 )
 
-// BalancesAt reads the balances of accounts after the newest block, and its number.
-func (c *Chain) BalancesAt(ctx context.Context, of []txn.Address) (block uint64,
-	balances []uint256.Int, err error) {
+// BalancesAt reads the balances and nonces of accounts after the newest block, and the hashes of
+// blocks.
+func (c *Chain) BalancesAt(ctx context.Context, of []txn.Address,
+	blocks []uint64) (got txn.FundsRead, err error) {
 	for i, address := range of {
 		// one read each, so that the faults of account reads apply
 		a, err := c.Account(ctx, address, 0)
 		if err != nil {
-			return 0, nil, err
+			return txn.FundsRead{}, err
 		}
-		if i == 0 || a.Head < block {
-			block = a.Head
+		if i == 0 || a.Head < got.Block {
+			got.Block = a.Head
 		}
-		balances = append(balances, a.BalanceAt)
+		got.Accounts = append(got.Accounts,
+			txn.AccountFunds{Balance: a.BalanceAt, Nonce: a.Latest})
 	}
-	return block, balances, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	got.Hashes = make([]txn.Hash, len(blocks))
+	for i, number := range blocks {
+		if number < uint64(len(c.blocks)) {
+			got.Hashes[i] = c.blocks[number].Hash
+		}
+	}
+	return got, nil
 }

@@ -5,7 +5,7 @@
 // the next number of the account (store.DecideTopUp), which only one node can do, and only once the
 // top-up before it is final. The row has the amount and a random request_id, so that its
 // transaction can be created by any node, any number of times: it is one transaction. A need is
-// judged by a balance of a block that includes the last top-up.
+// judged by two balances of blocks that include the last top-up.
 package funds
 
 import (
@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/holiman/uint256"
@@ -37,8 +39,8 @@ type Store interface {
 	Submitters(ctx context.Context, names []string, after string,
 		limit int) ([]store.SubmitterInfo, error)
 	Pools(ctx context.Context, names []string, after string, limit int) ([]store.Pool, error)
-	Commitments(ctx context.Context,
-		ids []txn.SubmitterID) (map[txn.SubmitterID]store.Commitment, error)
+	Commitments(ctx context.Context, ids []txn.SubmitterID,
+		nonces map[txn.SubmitterID]txn.Nonce) (map[txn.SubmitterID]store.Commitment, error)
 	FundsOf(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Funds, error)
 	RecordLow(ctx context.Context, id txn.SubmitterID,
 		c store.LowChange) (changed bool, err error)
@@ -57,11 +59,11 @@ type Options struct {
 	Rules    []Rule       // the first that has an account applies to it
 	Interval time.Duration
 	Store    Store
-	// Balances reads the newest block and the balances after it.
-	Balances func(ctx context.Context, of []txn.Address) (block uint64,
-		balances []uint256.Int, err error)
-	Clock  clock.Clock
-	Logger *slog.Logger
+	// Balances reads the newest block, the balances and nonces after it, and the hashes of blocks,
+	// all from one endpoint.
+	Balances func(ctx context.Context, of []txn.Address, blocks []uint64) (txn.FundsRead, error)
+	Clock    clock.Clock
+	Logger   *slog.Logger
 	// Counted gets the number of accounts that are low, and of those whose top-up is held, by
 	// reason; nil: not wanted.
 	Counted func(low int, held map[string]int)
@@ -71,7 +73,16 @@ type Options struct {
 // Watch watches the balances of one chain.
 type Watch struct {
 	Options
-	page int // accounts that are read at once
+	page  int // accounts that are read at once
+	needs map[txn.SubmitterID]need
+	// names in rules that are not known, and were logged
+	unknown map[string]bool
+}
+
+// need is a need that was seen, and is not decided on yet.
+type need struct {
+	block uint64
+	looks int // at the same block
 }
 
 // accountsPage is how many accounts are read at once.
@@ -85,7 +96,8 @@ func New(o Options) *Watch {
 	if o.Decided == nil {
 		o.Decided = func() {}
 	}
-	return &Watch{o, accountsPage}
+	return &Watch{Options: o, page: accountsPage, needs: map[txn.SubmitterID]need{},
+		unknown: map[string]bool{}}
 }
 
 // Run looks at the balances until ctx ends. Other nodes do the same.
@@ -140,15 +152,24 @@ func (w *Watch) Look(ctx context.Context) error {
 	if err := l.choose(ctx); err != nil {
 		return err
 	}
+	var failed error // an error of some accounts must not stop the others
 	for len(of) > 0 {
 		n := min(len(of), w.page)
 		if err := l.judge(ctx, of[:n]); err != nil {
-			return err
+			failed = errors.Join(failed, err)
+			if stops(ctx, err) {
+				return failed // some accounts are not counted
+			}
 		}
 		of = of[n:]
 	}
 	w.Counted(l.low, l.held)
-	return nil
+	return failed
+}
+
+// stops reports whether an error is about all accounts.
+func stops(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, store.ErrUnavailable)
 }
 
 // choose reads the members of the pools that rules name.
@@ -162,6 +183,11 @@ func (l *look) choose(ctx context.Context) error {
 			pools, err := l.Store.Pools(ctx, c.Pools, "", len(c.Pools))
 			if err != nil {
 				return err
+			}
+			for _, name := range c.Pools {
+				if !slices.ContainsFunc(pools, func(p store.Pool) bool { return p.Name == name }) {
+					l.unknownName("pool", name)
+				}
 			}
 			for _, p := range pools {
 				for _, m := range p.Members {
@@ -178,10 +204,22 @@ func (l *look) choose(ctx context.Context) error {
 	}
 	for _, c := range l.rules {
 		for _, name := range c.Submitters {
-			c.named[name] = true
+			if c.named[name] = true; l.accounts[name] == nil {
+				l.unknownName("submitter", name)
+			}
 		}
 	}
 	return nil
+}
+
+// unknownName counts a name in a rule that the chain does not have, and logs it once.
+func (l *look) unknownName(kind, name string) {
+	l.held[HeldAccountUnknown]++
+	if key := kind + " " + name; !l.unknown[key] {
+		l.unknown[key] = true
+		l.Logger.Warn("a rule of top-ups has an unknown name", "chain", l.Name,
+			kind, name)
+	}
 }
 
 // ruleOf returns the rule for an account; nil: none.
@@ -205,29 +243,46 @@ func (l *look) judge(ctx context.Context, of []*store.SubmitterInfo) error {
 		ids[i], addresses[i] = s.ID, s.Address
 	}
 	// Read before the balances: a final top-up is in a balance that was read later, at its block or
-	// above. A transaction that is accepted meanwhile is counted the next time.
+	// above. The cost of transactions is read after them: it depends on the nonces.
 	funds, err := l.Store.FundsOf(ctx, ids)
 	if err != nil {
 		return err
 	}
-	committed, err := l.Store.Commitments(ctx, ids)
+	var blocks []uint64
+	blockOf := map[txn.SubmitterID]int{} // index in blocks
+	for _, id := range ids {
+		if last := funds[id].TopUp; l.needs[id].looks > 0 && recent(funds[id]) {
+			blockOf[id] = len(blocks)
+			blocks = append(blocks, last.ReceiptBlock)
+		}
+	}
+	got, err := l.Balances(ctx, addresses, blocks)
 	if err != nil {
 		return err
 	}
-	block, balances, err := l.Balances(ctx, addresses)
+	if len(got.Accounts) != len(of) || len(got.Hashes) != len(blocks) ||
+		got.Block > math.MaxInt64 {
+		return fmt.Errorf("funds: got %d balances of %d accounts, %d of %d blocks, at block %d",
+			len(got.Accounts), len(of), len(got.Hashes), len(blocks), got.Block)
+	}
+	nonces := make(map[txn.SubmitterID]txn.Nonce, len(of))
+	for i, id := range ids {
+		nonces[id] = got.Accounts[i].Nonce
+	}
+	committed, err := l.Store.Commitments(ctx, ids, nonces)
 	if err != nil {
 		return err
 	}
-	if len(balances) != len(of) {
-		return fmt.Errorf("funds: got %d balances of %d accounts", len(balances), len(of))
-	}
-	var failed error // what fails for one account must not stop the others
+	var failed error
 	for i, s := range of {
-		a := &account{SubmitterInfo: s, funds: funds[s.ID], block: block, balance: balances[i],
-			committed: committed[s.ID].Committed}
+		a := &account{SubmitterInfo: s, funds: funds[s.ID], block: got.Block,
+			balance: got.Accounts[i].Balance, committed: committed[s.ID].Committed}
+		if k, has := blockOf[s.ID]; has {
+			a.receiptHash = got.Hashes[k]
+		}
 		if err := l.account(ctx, a); err != nil {
 			failed = errors.Join(failed, err)
-			if ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) {
+			if stops(ctx, err) {
 				break
 			}
 		}
@@ -241,6 +296,7 @@ type account struct {
 	funds              store.Funds
 	block              uint64
 	balance, committed uint256.Int
+	receiptHash        txn.Hash // of the last top-up's block, by the endpoint; zero: not read
 }
 
 // left is the balance beyond the cost of accepted transactions.
@@ -270,7 +326,7 @@ func (l *look) account(ctx context.Context, a *account) error {
 		l.low++
 	}
 	if low != a.funds.Low {
-		c := store.LowChange{Low: low, Block: a.block}
+		c := store.LowChange{Low: low, Block: a.block, ReadAt: a.funds.ReadAt}
 		if low && l.Events {
 			c.Emit = &txn.LowBalance{Balance: a.balance.Dec(), Committed: a.committed.Dec(),
 				Low: l.Low.Dec(), Block: a.block}

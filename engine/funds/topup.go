@@ -3,6 +3,7 @@ package funds
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/holiman/uint256"
 
@@ -13,7 +14,15 @@ import (
 // Reasons why an account that needs a top-up gets none.
 const (
 	HeldDayLimit          = "DAY_LIMIT"           // max_per_day is reached
+	HeldAccountPaused     = "ACCOUNT_PAUSED"      //
+	HeldAccountProtected  = "ACCOUNT_PROTECTED"   // its key may be stolen
+	HeldAccountUnknown    = "ACCOUNT_UNKNOWN"     // a rule has a name that the chain does not know
+	HeldNoRule            = "NO_RULE"             // no rule of this node has the decided top-up
+	HeldUnverified        = "TOP_UP_UNVERIFIED"   // its authentication code is wrong
+	HeldNotInChain        = "TOP_UP_NOT_IN_CHAIN" // the endpoint lacks the block of the last one
 	HeldTreasuryUnknown   = "TREASURY_UNKNOWN"    // the chain has no such submitter
+	HeldTreasuryMoved     = "TREASURY_MOVED"      // to another ledger
+	HeldTreasuryBlocked   = "TREASURY_BLOCKED"    // its queue does not proceed
 	HeldTreasuryExternal  = "TREASURY_EXTERNAL"   // its clients sign
 	HeldTreasuryPaused    = "TREASURY_PAUSED"     //
 	HeldTreasuryProtected = "TREASURY_PROTECTED"  //
@@ -25,19 +34,34 @@ const (
 // HeldReasons lists every reason.
 var HeldReasons = []string{HeldDayLimit, HeldTreasuryUnknown, HeldTreasuryExternal,
 	HeldTreasuryPaused, HeldTreasuryProtected, HeldTreasuryUnfunded, HeldTreasuryQueueFull,
-	HeldStuck}
+	HeldTreasuryMoved, HeldTreasuryBlocked, HeldStuck, HeldAccountPaused, HeldAccountProtected,
+	HeldAccountUnknown, HeldNoRule, HeldUnverified, HeldNotInChain}
+
+const (
+	// sameBlock is after how many looks at one block a need counts, where no blocks are made.
+	sameBlock = 5
+	// blockedAfter is for how many intervals a top-up may be queued.
+	blockedAfter = 10
+	// checkedFor is how long the block of a final top-up is compared with the chain.
+	checkedFor = 24 * time.Hour
+)
 
 // topUp tops an account up if it needs that, and returns why it gets nothing.
 func (l *look) topUp(ctx context.Context, a *account) (held string, err error) {
-	if last := a.funds.TopUp; last.Open() { // also if no rule has the account any more
-		return l.proceed(ctx, a, last)
-	}
 	rule := l.ruleOf(a.Name)
+	if last := a.funds.TopUp; last.Open() {
+		delete(l.needs, a.ID)
+		return l.proceed(ctx, a, rule, last)
+	}
 	if rule == nil || !a.left().Lt(&rule.Below) {
+		delete(l.needs, a.ID)
 		return "", nil
 	}
 	if a.block < a.funds.TopUp.ReceiptBlock {
 		return a.funds.Held, nil // the balance is older than the last top-up
+	}
+	if held = a.stopped(); held != "" {
+		return held, nil
 	}
 	treasury := l.accounts[rule.From]
 	if held = heldBy(treasury); held != "" {
@@ -50,8 +74,14 @@ func (l *look) topUp(ctx context.Context, a *account) (held string, err error) {
 	if amount.Lt(new(uint256.Int).Sub(&rule.To, &rule.Below)) {
 		return HeldDayLimit, nil
 	}
+	if !l.seenBefore(a) {
+		return "", nil
+	}
+	if recent(a.funds) && a.receiptHash != a.funds.TopUp.ReceiptHash {
+		return HeldNotInChain, nil
+	}
 	decided, done, err := l.Store.DecideTopUp(ctx, store.TopUpNeed{
-		Submitter: a.ID, Treasury: treasury.ID, Funds: a.funds, Amount: *amount,
+		Submitter: a.ID, To: a.Address, Treasury: treasury.ID, Funds: a.funds, Amount: *amount,
 		DayLimit: rule.MaxPerDay,
 	})
 	if err != nil || !done { // else another node has decided
@@ -60,7 +90,43 @@ func (l *look) topUp(ctx context.Context, a *account) (held string, err error) {
 	l.Decided()
 	l.Logger.Info("top-up decided", "submitter", a.Name, "chain", l.Name, "treasury", rule.From,
 		"amount", amount.Dec(), "balance", a.balance.Dec(), "committed", a.committed.Dec())
-	return l.proceed(ctx, a, decided)
+	delete(l.needs, a.ID)
+	decided.From = rule.From
+	return l.proceed(ctx, a, rule, decided)
+}
+
+// seenBefore reports whether an earlier block has shown the need of the account too: one wrong
+// response must not move funds.
+func (l *look) seenBefore(a *account) bool {
+	n, seen := l.needs[a.ID]
+	switch {
+	case !seen || a.block < n.block:
+		l.needs[a.ID] = need{a.block, 1}
+		return false
+	case a.block == n.block:
+		n.looks++
+		l.needs[a.ID] = n
+		return n.looks >= sameBlock
+	}
+	return true
+}
+
+// recent reports whether the block of the last top-up is compared with the chain before the next
+// one.
+func recent(f store.Funds) bool {
+	return f.TopUp.No > 0 && !f.TopUp.Open() && f.TopUp.ReceiptBlock > 0 &&
+		f.ReadAt.Sub(f.TopUp.FinalAt) < checkedFor
+}
+
+// stopped returns why an account gets nothing itself.
+func (a *account) stopped() string {
+	switch {
+	case a.Status == txn.Paused:
+		return HeldAccountPaused
+	case a.Cursor != nil && a.Cursor.Protected != nil:
+		return HeldAccountProtected
+	}
+	return ""
 }
 
 // leftOf returns the rest of a limit.
@@ -86,21 +152,41 @@ func heldBy(treasury *store.SubmitterInfo) string {
 	return ""
 }
 
-// proceed creates the transaction of a decided top-up, or returns what it waits for.
-func (l *look) proceed(ctx context.Context, a *account, u store.TopUp) (held string, err error) {
+// proceed creates the transaction of a decided top-up, or returns what it waits for. A rule must
+// allow it: a row that was written by hand must not move funds.
+func (l *look) proceed(ctx context.Context, a *account, rule *Rule,
+	u store.TopUp) (held string, err error) {
 	switch {
 	case u.State == txn.Stuck:
 		return HeldStuck, nil
 	case u.Sub == txn.Unfunded:
 		return HeldTreasuryUnfunded, nil
 	case u.Tx != (txn.TxID{}) && u.State == txn.Queued:
-		return heldBy(l.byID[u.Treasury]), nil
+		held = heldBy(l.byID[u.Treasury])
+		if held == "" && a.funds.ReadAt.Sub(u.CreatedAt) > blockedAfter*l.Interval {
+			held = HeldTreasuryBlocked
+		}
+		return held, nil
 	case u.Tx != (txn.TxID{}):
 		return "", nil
+	}
+	if rule == nil || rule.From != u.From || u.Amount.Gt(&rule.MaxPerDay) {
+		return HeldNoRule, nil
+	}
+	if held = a.stopped(); held != "" {
+		return held, nil
 	}
 	info, created, err := l.Store.CreateTopUp(ctx, a.Submitter, u)
 	var full *store.QueueFullError
 	switch {
+	case errors.Is(err, txn.ErrUnverified):
+		return HeldUnverified, nil
+	case errors.Is(err, store.ErrMoved):
+		return HeldTreasuryMoved, nil
+	case errors.Is(err, store.ErrSubmitterNotFound):
+		return HeldTreasuryUnknown, nil
+	case errors.Is(err, store.ErrMode):
+		return HeldTreasuryExternal, nil
 	case errors.Is(err, store.ErrPaused):
 		return HeldTreasuryPaused, nil
 	case errors.Is(err, store.ErrProtected):

@@ -10,6 +10,7 @@ CREATE TABLE account_balance (
     events       BIGINT NOT NULL DEFAULT 0 CHECK (events >= 0), -- of the account, in the feed
     -- of the reading that was judged; -1: none was
     block        BIGINT NOT NULL DEFAULT -1 CHECK (block >= -1),
+    judged_at    TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     top_up_held  TEXT NOT NULL DEFAULT '', -- why the account gets no top-up; empty: none is needed
     changed_at   TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 70);
@@ -24,6 +25,7 @@ CREATE TABLE top_up (
     request_id   TEXT COLLATE "C" NOT NULL
                  CHECK (char_length(request_id) BETWEEN 1 AND 128),
     amount       NUMERIC(78, 0) NOT NULL CHECK (amount > 0 AND amount < 2::NUMERIC ^ 256),
+    mac          BYTEA CHECK (octet_length(mac) = 32), -- by intents.key_file; NULL: without a key
     created_at   TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (submitter_id, no),
     CONSTRAINT top_up_request UNIQUE (treasury_id, request_id),

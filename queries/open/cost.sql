@@ -37,9 +37,11 @@ SELECT c.chain_id, c.key::TEXT AS key, count(*)::BIGINT AS transactions,
  ORDER BY c.chain_id, c.key
  LIMIT @max_rows::INT;
 
--- Commitments returns the highest cost of transactions in flight that are in no block (of their
--- newest attempts), the number and value of queued ones, and the spending of the newest @most final
--- ones of the last day. Queued ones are counted up to @most too.
+-- Commitments returns the highest cost of transactions in flight (of their newest attempts), the
+-- number and value of queued ones, and the spending of the newest @most final ones of the last day.
+-- Queued ones are counted up to @most too, without those that await approval. In flight count those
+-- from the nonce of @from_nonces on, which the account has at the block of its balance; for -1,
+-- those that are in no block by the ledger.
 -- name: Commitments :many
 SELECT s.submitter_id,
        coalesce((SELECT sum(t.value + a.gas_limit::NUMERIC * a.fee_cap)
@@ -50,14 +52,19 @@ SELECT s.submitter_id,
                          ORDER BY n.attempt_no DESC
                          LIMIT 1) a
                   WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
-                    AND t.terminal_at IS NULL AND t.sub_state <> 'INCLUDED'), 0)::TEXT AS in_flight,
+                    AND t.terminal_at IS NULL
+                    AND CASE WHEN i.from_nonce < 0 THEN t.sub_state <> 'INCLUDED'
+                             ELSE t.nonce >= i.from_nonce END), 0)::TEXT AS in_flight,
        q.queued, q.value::TEXT AS queued_value, r.spent::TEXT AS spent,
        r.gas_paid::TEXT AS gas_paid, r.transactions, r.seconds
-  FROM submitter s
+  FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id,
+               unnest(@from_nonces::BIGINT[]) AS from_nonce) i
+  JOIN submitter s ON s.submitter_id = i.submitter_id
  CROSS JOIN LATERAL (
        SELECT count(*)::BIGINT AS queued, coalesce(sum(h.value), 0) AS value
          FROM (SELECT t.value FROM managed_tx t
                 WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                  AND t.approval <> 'WAITING'
                 ORDER BY t.queue_seq
                 LIMIT @most::INT) h) q
  CROSS JOIN LATERAL (
@@ -75,5 +82,4 @@ SELECT s.submitter_id,
                 ORDER BY t.nonce DESC
                 LIMIT @most::INT) n
         WHERE n.receipt_gas_used IS NOT NULL
-          AND n.terminal_at > clock_timestamp() - INTERVAL '1 day') r
- WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
+          AND n.terminal_at > clock_timestamp() - INTERVAL '1 day') r;

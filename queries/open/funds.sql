@@ -14,13 +14,16 @@ SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
        coalesce(t.tx_id::TEXT, '')::TEXT AS tx_id, coalesce(t.state, '')::TEXT AS state,
        coalesce(t.sub_state, '')::TEXT AS sub_state,
        coalesce(t.receipt_block, 0)::BIGINT AS receipt_block,
+       coalesce(t.receipt_block_hash, ''::BYTEA)::BYTEA AS receipt_hash,
+       coalesce(t.terminal_at, 'epoch')::TIMESTAMPTZ AS final_at,
+       coalesce(u.mac, ''::BYTEA)::BYTEA AS mac,
        (SELECT coalesce(sum(d.amount), 0)::TEXT FROM top_up d
          WHERE d.submitter_id = s.submitter_id
            AND d.created_at > clock_timestamp() - INTERVAL '1 day') AS day_amount
   FROM submitter s
   LEFT JOIN account_balance b ON b.submitter_id = s.submitter_id
   LEFT JOIN LATERAL (
-       SELECT n.no, n.treasury_id, n.request_id, n.amount, n.created_at
+       SELECT n.no, n.treasury_id, n.request_id, n.amount, n.mac, n.created_at
          FROM top_up n
         WHERE n.submitter_id = s.submitter_id
         ORDER BY n.no DESC
@@ -31,14 +34,19 @@ SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
 
 -- DecideTopUp records the top-up @no, if it follows the newest one, whose transaction is final, the
 -- limit of 24 hours allows the amount, and what it was decided on was read within a minute. Of
--- several nodes the key lets one record it. The treasury is on the chain of the account.
+-- several nodes the key lets one record it. The treasury is on the chain of the account. It is
+-- locked, so that it does not move to another ledger meanwhile.
 -- name: DecideTopUp :execrows
-INSERT INTO top_up (submitter_id, no, treasury_id, request_id, amount)
+WITH treasury AS MATERIALIZED (
+    SELECT m.submitter_id, m.chain_id FROM submitter m
+     WHERE m.submitter_id = @treasury_id AND m.mode <> 'EXTERNAL' AND m.moved_to IS NULL
+       FOR KEY SHARE
+)
+INSERT INTO top_up (submitter_id, no, treasury_id, request_id, amount, mac)
 SELECT s.submitter_id, @no::BIGINT, f.submitter_id, @request_id::TEXT,
-       CAST(@amount::TEXT AS NUMERIC)
+       CAST(@amount::TEXT AS NUMERIC), sqlc.narg(mac)::BYTEA
   FROM submitter s
-  JOIN submitter f ON f.chain_id = s.chain_id AND f.submitter_id = @treasury_id
-                  AND f.mode <> 'EXTERNAL'
+  JOIN treasury f ON f.chain_id = s.chain_id
   LEFT JOIN LATERAL (
        SELECT n.no, n.treasury_id, n.request_id FROM top_up n
         WHERE n.submitter_id = s.submitter_id
@@ -63,13 +71,18 @@ SELECT i.submitter_id FROM unnest(@submitter_ids::INT[]) AS i(submitter_id)
     ON CONFLICT DO NOTHING;
 
 -- RecordLow records that an account became low, or no longer is. A reading of an older block than
--- the last judgement, as of an endpoint that lags, changes nothing. It reports each change once,
--- and with @emit writes the event of a fall: an event of the account, in the feed of events.
+-- the last judgement, as of an endpoint that lags, changes nothing, unless that judgement is some
+-- minutes old: its block may be wrong. At the same block an account only falls, by a reading
+-- after the last judgement. It reports each change once, and with @emit writes the event of a fall:
+-- an event of the account, in the feed of events.
 -- name: RecordLow :one
 WITH held AS MATERIALIZED (
     -- locked first, as in CancelQueued
     SELECT b.submitter_id FROM account_balance b
-     WHERE b.submitter_id = @submitter_id AND b.low <> @low::BOOLEAN AND b.block < @block::BIGINT
+     WHERE b.submitter_id = @submitter_id AND b.low <> @low::BOOLEAN
+       AND (b.block < @block::BIGINT
+            OR b.block = @block::BIGINT AND @low::BOOLEAN AND b.judged_at < @read_at::TIMESTAMPTZ
+            OR b.judged_at < clock_timestamp() - INTERVAL '10 minutes')
        FOR NO KEY UPDATE
 ), judged AS (
     UPDATE account_balance b
@@ -79,7 +92,7 @@ WITH held AS MATERIALIZED (
                                                   WHERE e.submitter_id = @submitter_id
                                                     AND e.tx_id = @stream::UUID), 0))
                     + CASE WHEN @low::BOOLEAN AND @emit::BOOLEAN THEN 1 ELSE 0 END,
-           block = @block::BIGINT, changed_at = clock_timestamp()
+           block = @block::BIGINT, judged_at = clock_timestamp(), changed_at = clock_timestamp()
       FROM held h
      WHERE b.submitter_id = h.submitter_id
     RETURNING b.submitter_id, b.falls, b.events

@@ -20,16 +20,21 @@ SELECT s.submitter_id,
                          ORDER BY n.attempt_no DESC
                          LIMIT 1) a
                   WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
-                    AND t.terminal_at IS NULL AND t.sub_state <> 'INCLUDED'), 0)::TEXT AS in_flight,
+                    AND t.terminal_at IS NULL
+                    AND CASE WHEN i.from_nonce < 0 THEN t.sub_state <> 'INCLUDED'
+                             ELSE t.nonce >= i.from_nonce END), 0)::TEXT AS in_flight,
        q.queued, q.value::TEXT AS queued_value, r.spent::TEXT AS spent,
        r.gas_paid::TEXT AS gas_paid, r.transactions, r.seconds
-  FROM submitter s
+  FROM (SELECT unnest($1::INT[]) AS submitter_id,
+               unnest($2::BIGINT[]) AS from_nonce) i
+  JOIN submitter s ON s.submitter_id = i.submitter_id
  CROSS JOIN LATERAL (
        SELECT count(*)::BIGINT AS queued, coalesce(sum(h.value), 0) AS value
          FROM (SELECT t.value FROM managed_tx t
                 WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
+                  AND t.approval <> 'WAITING'
                 ORDER BY t.queue_seq
-                LIMIT $1::INT) h) q
+                LIMIT $3::INT) h) q
  CROSS JOIN LATERAL (
        SELECT coalesce(sum(n.receipt_gas_used::NUMERIC * n.receipt_gas_price
                            + CASE WHEN n.executed = 'SUCCESS' THEN n.value ELSE 0 END),
@@ -43,15 +48,15 @@ SELECT s.submitter_id,
                  FROM managed_tx t
                 WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
                 ORDER BY t.nonce DESC
-                LIMIT $1::INT) n
+                LIMIT $3::INT) n
         WHERE n.receipt_gas_used IS NOT NULL
           AND n.terminal_at > clock_timestamp() - INTERVAL '1 day') r
- WHERE s.submitter_id = ANY($2::INT[])
 `
 
 type CommitmentsParams struct {
-	Most         int32
 	SubmitterIds []int32
+	FromNonces   []int64
+	Most         int32
 }
 
 type CommitmentsRow struct {
@@ -65,11 +70,13 @@ type CommitmentsRow struct {
 	Seconds      float64
 }
 
-// Commitments returns the highest cost of transactions in flight that are in no block (of their
-// newest attempts), the number and value of queued ones, and the spending of the newest @most final
-// ones of the last day. Queued ones are counted up to @most too.
+// Commitments returns the highest cost of transactions in flight (of their newest attempts), the
+// number and value of queued ones, and the spending of the newest @most final ones of the last day.
+// Queued ones are counted up to @most too, without those that await approval. In flight count those
+// from the nonce of @from_nonces on, which the account has at the block of its balance; for -1,
+// those that are in no block by the ledger.
 func (q *Queries) Commitments(ctx context.Context, arg CommitmentsParams) ([]CommitmentsRow, error) {
-	rows, err := q.db.Query(ctx, commitments, arg.Most, arg.SubmitterIds)
+	rows, err := q.db.Query(ctx, commitments, arg.SubmitterIds, arg.FromNonces, arg.Most)
 	if err != nil {
 		return nil, err
 	}

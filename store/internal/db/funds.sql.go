@@ -13,12 +13,16 @@ import (
 )
 
 const decideTopUp = `-- name: DecideTopUp :execrows
-INSERT INTO top_up (submitter_id, no, treasury_id, request_id, amount)
+WITH treasury AS MATERIALIZED (
+    SELECT m.submitter_id, m.chain_id FROM submitter m
+     WHERE m.submitter_id = $8 AND m.mode <> 'EXTERNAL' AND m.moved_to IS NULL
+       FOR KEY SHARE
+)
+INSERT INTO top_up (submitter_id, no, treasury_id, request_id, amount, mac)
 SELECT s.submitter_id, $1::BIGINT, f.submitter_id, $2::TEXT,
-       CAST($3::TEXT AS NUMERIC)
+       CAST($3::TEXT AS NUMERIC), $4::BYTEA
   FROM submitter s
-  JOIN submitter f ON f.chain_id = s.chain_id AND f.submitter_id = $4
-                  AND f.mode <> 'EXTERNAL'
+  JOIN treasury f ON f.chain_id = s.chain_id
   LEFT JOIN LATERAL (
        SELECT n.no, n.treasury_id, n.request_id FROM top_up n
         WHERE n.submitter_id = s.submitter_id
@@ -40,24 +44,27 @@ type DecideTopUpParams struct {
 	No          int64
 	RequestID   string
 	Amount      string
-	TreasuryID  int32
+	Mac         []byte
 	SubmitterID int32
 	ReadAt      time.Time
 	DayLimit    string
+	TreasuryID  int32
 }
 
 // DecideTopUp records the top-up @no, if it follows the newest one, whose transaction is final, the
 // limit of 24 hours allows the amount, and what it was decided on was read within a minute. Of
-// several nodes the key lets one record it. The treasury is on the chain of the account.
+// several nodes the key lets one record it. The treasury is on the chain of the account. It is
+// locked, so that it does not move to another ledger meanwhile.
 func (q *Queries) DecideTopUp(ctx context.Context, arg DecideTopUpParams) (int64, error) {
 	result, err := q.db.Exec(ctx, decideTopUp,
 		arg.No,
 		arg.RequestID,
 		arg.Amount,
-		arg.TreasuryID,
+		arg.Mac,
 		arg.SubmitterID,
 		arg.ReadAt,
 		arg.DayLimit,
+		arg.TreasuryID,
 	)
 	if err != nil {
 		return 0, err
@@ -77,13 +84,16 @@ SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
        coalesce(t.tx_id::TEXT, '')::TEXT AS tx_id, coalesce(t.state, '')::TEXT AS state,
        coalesce(t.sub_state, '')::TEXT AS sub_state,
        coalesce(t.receipt_block, 0)::BIGINT AS receipt_block,
+       coalesce(t.receipt_block_hash, ''::BYTEA)::BYTEA AS receipt_hash,
+       coalesce(t.terminal_at, 'epoch')::TIMESTAMPTZ AS final_at,
+       coalesce(u.mac, ''::BYTEA)::BYTEA AS mac,
        (SELECT coalesce(sum(d.amount), 0)::TEXT FROM top_up d
          WHERE d.submitter_id = s.submitter_id
            AND d.created_at > clock_timestamp() - INTERVAL '1 day') AS day_amount
   FROM submitter s
   LEFT JOIN account_balance b ON b.submitter_id = s.submitter_id
   LEFT JOIN LATERAL (
-       SELECT n.no, n.treasury_id, n.request_id, n.amount, n.created_at
+       SELECT n.no, n.treasury_id, n.request_id, n.amount, n.mac, n.created_at
          FROM top_up n
         WHERE n.submitter_id = s.submitter_id
         ORDER BY n.no DESC
@@ -109,6 +119,9 @@ type FundsOfRow struct {
 	State        string
 	SubState     string
 	ReceiptBlock int64
+	ReceiptHash  []byte
+	FinalAt      time.Time
+	Mac          []byte
 	DayAmount    string
 }
 
@@ -141,6 +154,9 @@ func (q *Queries) FundsOf(ctx context.Context, submitterIds []int32) ([]FundsOfR
 			&i.State,
 			&i.SubState,
 			&i.ReceiptBlock,
+			&i.ReceiptHash,
+			&i.FinalAt,
+			&i.Mac,
 			&i.DayAmount,
 		); err != nil {
 			return nil, err
@@ -190,7 +206,10 @@ const recordLow = `-- name: RecordLow :one
 WITH held AS MATERIALIZED (
     -- locked first, as in CancelQueued
     SELECT b.submitter_id FROM account_balance b
-     WHERE b.submitter_id = $1 AND b.low <> $2::BOOLEAN AND b.block < $3::BIGINT
+     WHERE b.submitter_id = $1 AND b.low <> $2::BOOLEAN
+       AND (b.block < $3::BIGINT
+            OR b.block = $3::BIGINT AND $2::BOOLEAN AND b.judged_at < $4::TIMESTAMPTZ
+            OR b.judged_at < clock_timestamp() - INTERVAL '10 minutes')
        FOR NO KEY UPDATE
 ), judged AS (
     UPDATE account_balance b
@@ -198,19 +217,19 @@ WITH held AS MATERIALIZED (
            -- an account that came from another ledger has brought its events
            events = greatest(b.events, coalesce((SELECT max(e.seq) FROM tx_event e
                                                   WHERE e.submitter_id = $1
-                                                    AND e.tx_id = $4::UUID), 0))
-                    + CASE WHEN $2::BOOLEAN AND $5::BOOLEAN THEN 1 ELSE 0 END,
-           block = $3::BIGINT, changed_at = clock_timestamp()
+                                                    AND e.tx_id = $5::UUID), 0))
+                    + CASE WHEN $2::BOOLEAN AND $6::BOOLEAN THEN 1 ELSE 0 END,
+           block = $3::BIGINT, judged_at = clock_timestamp(), changed_at = clock_timestamp()
       FROM held h
      WHERE b.submitter_id = h.submitter_id
     RETURNING b.submitter_id, b.falls, b.events
 ), event_recorded AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
                           message)
-    SELECT j.submitter_id, $4::UUID, j.events, 'LOW_BALANCE', '', '', 'UNKNOWN', '',
-           $6::TEXT
+    SELECT j.submitter_id, $5::UUID, j.events, 'LOW_BALANCE', '', '', 'UNKNOWN', '',
+           $7::TEXT
       FROM judged j
-     WHERE $2::BOOLEAN AND $5::BOOLEAN
+     WHERE $2::BOOLEAN AND $6::BOOLEAN
 )
 SELECT j.falls FROM judged j
 `
@@ -219,19 +238,23 @@ type RecordLowParams struct {
 	SubmitterID int32
 	Low         bool
 	Block       int64
+	ReadAt      time.Time
 	Stream      uuid.UUID
 	Emit        bool
 	Message     string
 }
 
 // RecordLow records that an account became low, or no longer is. A reading of an older block than
-// the last judgement, as of an endpoint that lags, changes nothing. It reports each change once,
-// and with @emit writes the event of a fall: an event of the account, in the feed of events.
+// the last judgement, as of an endpoint that lags, changes nothing, unless that judgement is some
+// minutes old: its block may be wrong. At the same block an account only falls, by a reading
+// after the last judgement. It reports each change once, and with @emit writes the event of a fall:
+// an event of the account, in the feed of events.
 func (q *Queries) RecordLow(ctx context.Context, arg RecordLowParams) (int64, error) {
 	row := q.db.QueryRow(ctx, recordLow,
 		arg.SubmitterID,
 		arg.Low,
 		arg.Block,
+		arg.ReadAt,
 		arg.Stream,
 		arg.Emit,
 		arg.Message,

@@ -24,6 +24,7 @@ type AccountBalance struct {
 	Falls       int64
 	Events      int64
 	Block       int64
+	JudgedAt    time.Time
 	TopUpHeld   string
 	ChangedAt   time.Time
 }
@@ -413,6 +414,7 @@ type TopUp struct {
 	TreasuryID  int32
 	RequestID   string
 	Amount      string
+	Mac         []byte
 	CreatedAt   time.Time
 }
 
