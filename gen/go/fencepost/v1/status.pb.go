@@ -978,9 +978,11 @@ type Balance struct {
 	Runway *durationpb.Duration `protobuf:"bytes,22,opt,name=runway,proto3" json:"runway,omitempty"`
 	// The newest top-up of the account; unset if there is none.
 	TopUp *TopUp `protobuf:"bytes,30,opt,name=top_up,json=topUp,proto3" json:"top_up,omitempty"`
-	// Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
-	// TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
-	// TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+	// Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
+	// NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
+	// TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
+	// TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
+	// the balances.
 	TopUpHeld     string `protobuf:"bytes,31,opt,name=top_up_held,json=topUpHeld,proto3" json:"top_up_held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

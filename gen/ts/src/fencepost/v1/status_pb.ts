@@ -542,9 +542,11 @@ export type Balance = Message<"fencepost.v1.Balance"> & {
   topUp?: TopUp | undefined;
 
   /**
-   * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
-   * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
-   * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+   * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
+   * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
+   * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
+   * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
+   * the balances.
    *
    * @generated from field: string top_up_held = 31;
    */

@@ -383,9 +383,11 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object topUpHeld_ = "";
   /**
    * <pre>
-   * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
-   * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
-   * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+   * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
+   * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
+   * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
+   * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
+   * the balances.
    * </pre>
    *
    * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -406,9 +408,11 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
-   * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
-   * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+   * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
+   * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
+   * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
+   * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
+   * the balances.
    * </pre>
    *
    * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1725,9 +1729,11 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object topUpHeld_ = "";
     /**
      * <pre>
-     * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
-     * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
-     * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+     * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
+     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
+     * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
+     * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
+     * the balances.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1747,9 +1753,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
-     * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
-     * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+     * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
+     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
+     * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
+     * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
+     * the balances.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1770,9 +1778,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
-     * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
-     * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+     * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
+     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
+     * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
+     * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
+     * the balances.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1789,9 +1799,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
-     * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
-     * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+     * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
+     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
+     * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
+     * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
+     * the balances.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1805,9 +1817,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why the account needs a top-up and gets none: DAY_LIMIT, TOP_UP_STUCK, TREASURY_EXTERNAL,
-     * TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or
-     * TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read the balances.
+     * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
+     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
+     * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
+     * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
+     * the balances.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
