@@ -210,6 +210,9 @@ func join(ctx context.Context, tx pgx.Tx, directory *db.Queries,
 		return joined, err
 	}
 	first, last := numbersOf(no)
+	if err := claimMoves(ctx, q, directory, no); err != nil {
+		return joined, err
+	}
 	moved, err := q.Arrivals(ctx)
 	if err != nil {
 		return joined, err
@@ -217,15 +220,28 @@ func join(ctx context.Context, tx pgx.Tx, directory *db.Queries,
 	if err := claimAll(ctx, directory, no, accounts, moved, pools); err != nil {
 		return joined, err
 	}
-	if err := q.SetDirectory(ctx, db.SetDirectoryParams{No: no, Name: name}); err != nil {
+	away, err := directory.MovedAway(ctx, no)
+	if err != nil {
+		return joined, err
+	}
+	err = q.SetDirectory(ctx,
+		db.SetDirectoryParams{No: no, Name: name, NoneLeft: len(away) == 0})
+	if err != nil {
+		return joined, err
+	}
+	used, err := q.HasSubmitters(ctx)
+	if err != nil {
 		return joined, err
 	}
 	limits := fmt.Sprintf("ALTER TABLE submitter ALTER COLUMN submitter_id "+
 		"SET MINVALUE %d SET MAXVALUE %d", first, last)
-	if len(accounts) == 0 {
+	if !used {
 		limits += fmt.Sprintf(" SET START WITH %d RESTART", first)
 	}
 	if _, err := tx.Exec(ctx, limits); err != nil {
+		return joined, err
+	}
+	if err := keepNumbers(ctx, tx, away); err != nil {
 		return joined, err
 	}
 	return DirectoryLedger{Name: name, ID: self.LedgerID, First: first, Last: last,
@@ -271,20 +287,21 @@ func numberIn(ctx context.Context, directory *db.Queries, self db.LedgerIdentity
 // claimAll claims the accounts and the names of pools that a ledger has. Accounts that moved to it
 // keep their numbers.
 func claimAll(ctx context.Context, directory *db.Queries, no int32,
-	accounts []db.AccountsOfLedgerRow, moved []db.AccountArrival,
+	accounts []db.AccountsOfLedgerRow, moved []db.ArrivalsRow,
 	pools []db.PoolsOfLedgerRow) error {
 	first, last := numbersOf(no)
 	claims := db.ClaimAccountsParams{No: no}
-	arrivals := make(map[int32]db.AccountArrival, len(moved))
+	arrived := make(map[int32]bool, len(moved))
 	for _, m := range moved {
-		arrivals[m.SubmitterID] = m
+		arrived[m.SubmitterID] = true
+		if err := directory.ClaimArrival(ctx, db.ClaimArrivalParams{MoveID: m.MoveID,
+			SubmitterID: m.SubmitterID, Name: m.Name, FromNo: m.FromNo, ToNo: no}); err != nil {
+			return err
+		}
 	}
 	for _, a := range accounts {
-		if m, ok := arrivals[a.SubmitterID]; ok {
-			if err := directory.ClaimArrival(ctx, db.ClaimArrivalParams{MoveID: m.MoveID,
-				SubmitterID: m.SubmitterID, Name: a.Name, FromNo: m.FromNo, ToNo: no}); err != nil {
-				return err
-			}
+		if arrived[a.SubmitterID] {
+			// it keeps its number
 		} else if id := txn.SubmitterID(a.SubmitterID); id < first || id > last {
 			return fmt.Errorf("%w: submitter %q has number %d, which belongs to another ledger; "+
 				"only the first ledger may have submitters when it joins", ErrCannotJoin, a.Name,

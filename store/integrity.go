@@ -271,6 +271,7 @@ var schemaObjects = []string{
 	"top_up.top_up_request_id_check",
 	"top_up.top_up_submitter_id_fkey",
 	"top_up.top_up_treasury_id_fkey",
+	"top_up.treasury_is_here",
 	"tx_approval.tx_approval_expires",
 	"tx_approval.tx_approval_pkey",
 	"tx_attempt.attempt_is_kept",

@@ -18,6 +18,9 @@ import (
 // ErrCannotMove is returned when an account cannot move to another ledger.
 var ErrCannotMove = errors.New("the account cannot move")
 
+// mover is the operator of the pause that a move asks for.
+const mover = "move"
+
 // moveStep is how far a move is, as the directory records it.
 type moveStep string
 
@@ -89,8 +92,10 @@ type MovedAccount struct {
 	From, To     string
 	Transactions int64 // copied by this call; 0: an earlier one did
 	Events       int64
-	Paused       bool // it was paused before, and still is
-	Protected    bool // a restore may have lost transactions of it: DATABASE_RESTORED
+	Paused       bool   // it was paused before, and still is
+	Copied       bool   // by this call
+	Left         string // the ledger that it has moved on to since
+	Protected    bool   // a restore may have lost transactions of it: DATABASE_RESTORED
 }
 
 // AccountMove moves one account from a ledger to another one of the directory. Several commands may
@@ -103,103 +108,12 @@ type AccountMove struct {
 	fromName, toName    string
 	toEpoch             int64
 
-	move db.DirectoryMove
-	done MovedAccount
+	move    db.DirectoryMove
+	done    MovedAccount
+	tried   bool // the copy was, by this command
+	blocked int  // how often writers did not end in time for the tombstone
 	// of tests: called around each commit; an error ends the command there
 	at func(point string) error
-}
-
-// PrepareMove checks that an account may move from the ledger of from, whose directory is used, to
-// another one. The roles of all three must own the tables.
-func PrepareMove(ctx context.Context, from, to *Store, name, ledger string) (*AccountMove, error) {
-	m := &AccountMove{from: from, to: to, directory: from.cfg.Directory, name: name,
-		toName: ledger, at: func(string) error { return nil }}
-	if err := m.findLedgers(ctx); err != nil {
-		return nil, m.failed(ctx, err)
-	}
-	row, err := from.read().SubmitterByName(ctx, name)
-	if isNoRows(err) {
-		err = ErrSubmitterNotFound
-	}
-	if err != nil {
-		return nil, m.failed(ctx, err)
-	}
-	m.id = txn.SubmitterID(row.SubmitterID)
-	m.done = MovedAccount{Submitter: name, From: m.fromName, To: ledger}
-	return m, m.failed(ctx, m.checkChain(ctx))
-}
-
-// findLedgers compares both ledgers with the directory.
-func (m *AccountMove) findLedgers(ctx context.Context) error {
-	from, err := m.from.read().LedgerOfMove(ctx)
-	if err != nil {
-		return err
-	}
-	to, err := m.to.read().LedgerOfMove(ctx)
-	if err != nil {
-		return err
-	}
-	self, err := m.directory.read().LedgerOfMove(ctx)
-	if err != nil {
-		return err
-	}
-	switch {
-	case from.DirectoryNo == nil || to.DirectoryNo == nil:
-		return fmt.Errorf("%w: a ledger is in no directory; run \"fencepost ledger join\"",
-			ErrCannotMove)
-	case from.LedgerID == to.LedgerID:
-		return fmt.Errorf("%w: it is in ledger %q; name another", ErrCannotMove, to.LedgerName)
-	case to.LedgerName != m.toName:
-		return fmt.Errorf("%w: the database of the new ledger holds ledger %q, not %q; correct "+
-			"its URL", ErrCannotMove, to.LedgerName, m.toName)
-	case from.LedgerID == self.LedgerID:
-		// Restored from a backup, it would not know of the move, and neither would the directory.
-		return fmt.Errorf("%w: the directory is in the database of ledger %q; move it to "+
-			"another one, see docs/ledgers.md", ErrCannotMove, from.LedgerName)
-	}
-	m.fromNo, m.toNo = *from.DirectoryNo, *to.DirectoryNo
-	m.fromName, m.toEpoch = from.LedgerName, to.FeedEpoch
-	ledgers, err := m.directory.read().DirectoryLedgers(ctx)
-	if err != nil {
-		return err
-	}
-	known := 0
-	for _, l := range ledgers {
-		if l.LedgerID == from.LedgerID && l.No == m.fromNo ||
-			l.LedgerID == to.LedgerID && l.No == m.toNo {
-			known++
-		}
-	}
-	if known != 2 {
-		return fmt.Errorf("%w: the directory does not have both ledgers; run \"fencepost ledger "+
-			"join\" again", ErrCannotMove)
-	}
-	return nil
-}
-
-// checkChain compares the chain of the account in both ledgers.
-func (m *AccountMove) checkChain(ctx context.Context) error {
-	is, err := m.from.read().MoveState(ctx, int32(m.id))
-	if err != nil {
-		return err
-	}
-	here, err := m.from.read().ChainGenesis(ctx, is.ChainID)
-	if isNoRows(err) {
-		return nil // no node has read the chain yet
-	}
-	if err != nil {
-		return err
-	}
-	there, err := m.to.read().ChainGenesis(ctx, is.ChainID)
-	if isNoRows(err) {
-		return fmt.Errorf("%w: no node of ledger %q knows chain %d; configure it there first",
-			ErrCannotMove, m.toName, is.ChainID)
-	}
-	if err == nil && toHash(here) != toHash(there) {
-		return fmt.Errorf("%w: ledger %q has another chain with id %d", ErrCannotMove, m.toName,
-			is.ChainID)
-	}
-	return err
 }
 
 // Run moves the account, and waits until it rests, looking every poll.
@@ -214,10 +128,11 @@ func (m *AccountMove) Run(ctx context.Context, poll time.Duration,
 		action := view.next()
 		report(MoveProgress{Action: string(action), Waits: waits})
 		if action == actEnd {
-			return m.done, nil
+			return m.done, m.failed(ctx, m.describeArrived(ctx))
 		}
 		if action == last {
-			if err := clock.Sleep(ctx, m.from.clock, poll); err != nil {
+			pause := poll * time.Duration(1+m.blocked)
+			if err := clock.Sleep(ctx, m.from.clock, pause); err != nil {
 				return m.done, fmt.Errorf("store: move submitter %q: %w; %s; repeat the command "+
 					"to resume it", m.name, err, waits)
 			}
@@ -243,9 +158,12 @@ func (m *AccountMove) act(ctx context.Context, action moveAction) error {
 		return m.begin(ctx)
 	case actPause:
 		_, err := m.from.AddCommand(ctx, m.id, Ask{Kind: txn.CommandPause,
-			Reason: fmt.Sprintf("moves to ledger %q", m.toName), Operator: "move"})
+			Reason: fmt.Sprintf("moves to ledger %q", m.toName), Operator: mover})
 		return err
 	case actSeal:
+		if err := m.tryOnce(ctx); err != nil {
+			return err
+		}
 		return m.seal(ctx)
 	case actRecord:
 		return m.record(ctx)
@@ -266,12 +184,23 @@ func (m *AccountMove) view(ctx context.Context) (v moveView, waits string, err e
 		return v, "", err
 	}
 	known := err == nil
-	is, err := m.from.read().MoveState(ctx, int32(m.id))
+	is, err := m.state(ctx, m.from.read())
 	if err != nil {
 		return v, "", err
 	}
+	if is.MovedTo != nil {
+		if *is.MovedTo != m.toName {
+			return v, "", fmt.Errorf("%w: it moved to ledger %q already; name that one",
+				ErrCannotMove, *is.MovedTo)
+		}
+		other := move.MoveID != *is.MoveID || move.ToNo != m.toNo
+		if !known || other && moveStep(move.Step) == moveBegun {
+			return v, "", m.adopt(ctx, is)
+		}
+	}
 	if !known {
-		return v, "", m.unknown(is)
+		_, err := whatIsLeft(is)
+		return v, "", err
 	}
 	m.move = move
 	if is.MoveID != nil && *is.MoveID != move.MoveID {
@@ -318,14 +247,28 @@ func (m *AccountMove) notGone(ctx context.Context) error {
 	return err
 }
 
-// unknown is about an account whose move the directory does not have.
-func (m *AccountMove) unknown(is db.MoveStateRow) error {
-	if is.MovedTo != nil {
-		return fmt.Errorf("%w: %w; the directory does not have that move, see docs/ledgers.md",
-			ErrCannotMove, &MovedError{m.name, *is.MovedTo})
-	}
-	_, err := whatIsLeft(is)
-	return err
+// adopt records the tombstone of this move in a directory that was restored and lacks it.
+func (m *AccountMove) adopt(ctx context.Context, is db.MoveStateRow) error {
+	return pgx.BeginFunc(ctx, m.directory.taker, func(tx pgx.Tx) error {
+		q := db.New(tx)
+		err := q.ClaimAccounts(ctx, db.ClaimAccountsParams{No: m.fromNo, Names: []string{m.name},
+			ChainIds: []int64{is.ChainID}, Addresses: [][]byte{is.Address}})
+		if err != nil {
+			return err
+		}
+		return q.AdoptMove(ctx, db.AdoptMoveParams{MoveID: *is.MoveID, SubmitterID: int32(m.id),
+			Name: m.name, FromNo: m.fromNo, ToNo: m.toNo})
+	})
+}
+
+// state reads the account in the old ledger.
+func (m *AccountMove) state(ctx context.Context, q *db.Queries) (db.MoveStateRow, error) {
+	return q.MoveState(ctx, db.MoveStateParams{SubmitterID: int32(m.id), Mover: mover})
+}
+
+// isSealed reports whether the old ledger has the tombstone of this move.
+func (m *AccountMove) isSealed(is db.MoveStateRow) bool {
+	return is.MoveID != nil && *is.MoveID == m.move.MoveID && *is.MovedTo == m.toName
 }
 
 // whatIsLeft names what an account waits for before it rests; an error: that does not end without
@@ -356,7 +299,7 @@ func whatIsLeft(is db.MoveStateRow) (string, error) {
 
 // begin records the move, after it has tried the copy.
 func (m *AccountMove) begin(ctx context.Context) error {
-	is, err := m.from.read().MoveState(ctx, int32(m.id))
+	is, err := m.state(ctx, m.from.read())
 	if err != nil {
 		return err
 	}
@@ -375,7 +318,7 @@ func (m *AccountMove) begin(ctx context.Context) error {
 			ErrCannotMove)
 	}
 	m.move = db.DirectoryMove{MoveID: uuid.New(), Resume: true}
-	if err := m.tryCopy(ctx); err != nil {
+	if err := m.tryOnce(ctx); err != nil {
 		return err
 	}
 	return m.directory.read().BeginMove(ctx, db.BeginMoveParams{
@@ -392,7 +335,7 @@ func (m *AccountMove) redirect(ctx context.Context) error {
 			return err
 		}
 		// No other command sets a tombstone while the row is locked.
-		is, err := m.from.read().MoveState(ctx, int32(m.id))
+		is, err := m.state(ctx, m.from.read())
 		if err != nil || is.MovedTo != nil || moveStep(move.Step) != moveBegun {
 			return err
 		}
@@ -401,8 +344,12 @@ func (m *AccountMove) redirect(ctx context.Context) error {
 	})
 }
 
-// sealPatience is how long all writers of the ledger may wait for a tombstone, at most.
-const sealPatience = 2 * time.Second
+// All writers of the ledger wait for a tombstone that waits for the statement of one of them. So it
+// waits for less than a call does, and each time that was too short, the move pauses for longer.
+const (
+	sealPatience = 100 * time.Millisecond
+	mostPauses   = 30 // of poll
+)
 
 // seal sets the tombstone, while no other command takes a step of this move. If the account does
 // not rest any more, or writers do not end in time, it changes nothing, and the move tries again.
@@ -423,6 +370,7 @@ func (m *AccountMove) seal(ctx context.Context) error {
 	if ok && pg.Code == lockNotAvailable {
 		m.from.log.Warn("tombstone not set; writers did not end in time; retrying", "submitter",
 			m.name)
+		m.blocked = min(m.blocked+1, mostPauses-1)
 		return nil
 	}
 	return err
@@ -440,39 +388,40 @@ func (m *AccountMove) sealHere(ctx context.Context, tx pgx.Tx, step moveStep) er
 	if err := q.SetLockTimeout(ctx, millis(sealPatience)); err != nil {
 		return err
 	}
+	if step != moveBegun { // the tombstone was lost in a restore
+		if err := q.KeepOldProgramsOut(ctx, movedSchema); err != nil {
+			return err
+		}
+		return sealAll(ctx, tx, []db.MovedAwayRow{{SubmitterID: int32(m.id), Name: m.name,
+			MoveID: m.move.MoveID, Ledger: m.toName}})
+	}
 	if err := lockAccount(ctx, q, m.id); err != nil {
 		return err
 	}
-	is, err := q.MoveState(ctx, int32(m.id))
+	is, err := m.state(ctx, q)
 	if err != nil || is.MovedTo != nil {
 		return err
 	}
-	if step == moveBegun {
-		waits, err := whatIsLeft(is)
-		if err != nil || waits != "" || txn.SubmitterStatus(is.Status) != txn.Paused {
-			return err
-		}
+	waits, err := whatIsLeft(is)
+	if err != nil || waits != "" || txn.SubmitterStatus(is.Status) != txn.Paused {
+		return err
 	}
 	if err := q.KeepOldProgramsOut(ctx, movedSchema); err != nil {
 		return err
 	}
-	_, err = seal(ctx, q, m.id, m.move.MoveID, m.toName)
-	return err
+	return seal(ctx, q, m.id, 1, db.SealSubmitterParams{MoveID: m.move.MoveID, Ledger: m.toName,
+		ToEpoch: m.toEpoch})
 }
 
 // record records the tombstone of the old ledger in the directory: from now on the old ledger gets
 // it again if it loses it.
 func (m *AccountMove) record(ctx context.Context) error {
-	is, err := m.from.read().MoveState(ctx, int32(m.id))
-	if err != nil || is.MoveID == nil || *is.MoveID != m.move.MoveID {
-		return err
-	}
-	to, err := m.to.read().LedgerOfMove(ctx)
-	if err != nil {
+	is, err := m.state(ctx, m.from.read())
+	if err != nil || !m.isSealed(is) {
 		return err
 	}
 	_, err = m.directory.read().SealMove(ctx, db.SealMoveParams{MoveID: m.move.MoveID,
-		Token: is.FencingToken, ToEpoch: to.FeedEpoch})
+		Resume: is.OwnPause, Token: is.FencingToken, ToEpoch: is.MoveEpoch})
 	return err
 }
 

@@ -32,7 +32,7 @@ func movedTables(no int32, status txn.SubmitterStatus, token int64) []movedTable
 		{name: "submitter", set: map[string]string{"directory_no": fmt.Sprint(no),
 			// the account is compared with the chain before its next nonce
 			"timeline": "0", "status": "'" + string(status) + "'",
-			"moved_to": "NULL", "move_id": "NULL"}},
+			"moved_to": "NULL", "move_id": "NULL", "move_epoch": "NULL"}},
 		{name: "submitter_lease", set: map[string]string{"owner_node": "''",
 			"fencing_token": fmt.Sprint(token), "released": "TRUE", "expires_at": "'epoch'",
 			"lasts": "NULL", "moved_to": "NULL"}},
@@ -57,13 +57,40 @@ func movedTables(no int32, status txn.SubmitterStatus, token int64) []movedTable
 // errTried undoes a copy that was only a trial.
 var errTried = errors.New("tried")
 
-// tryCopy shows that the new ledger can take the account, before anything is changed.
-func (m *AccountMove) tryCopy(ctx context.Context) error {
-	err := m.copyRows(ctx, true, func(pgx.Tx) error { return errTried })
-	if errors.Is(err, errTried) {
+// tryOnce shows that the new ledger can take the account: each command does so before it records a
+// move or sets a tombstone.
+func (m *AccountMove) tryOnce(ctx context.Context) error {
+	if m.tried || moveStep(m.move.Step) == moveSealed || moveStep(m.move.Step) == moveDone {
 		return nil
 	}
+	err := m.copyRows(ctx, true, func(pgx.Tx) error { return errTried })
+	if errors.Is(err, errTried) || hasArrived(err) {
+		m.tried, err = true, nil
+	}
 	return err
+}
+
+// hasArrived reports whether a copy failed because another command was first.
+func hasArrived(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == uniqueViolation && pg.TableName == "account_arrival"
+}
+
+// describeArrived completes the result of a command that found the account in the new ledger.
+func (m *AccountMove) describeArrived(ctx context.Context) error {
+	if m.done.Copied {
+		return nil
+	}
+	is, err := m.state(ctx, m.to.read())
+	if err != nil {
+		return err
+	}
+	m.done.Paused = txn.SubmitterStatus(is.Status) == txn.Paused
+	m.done.Protected = is.ProtectReason != ""
+	if is.MovedTo != nil {
+		m.done.Left = *is.MovedTo
+	}
+	return nil
 }
 
 // copy creates the account in the new ledger, in one transaction: its nodes may work on it once
@@ -72,11 +99,11 @@ func (m *AccountMove) tryCopy(ctx context.Context) error {
 // account is stopped as after a restore.
 func (m *AccountMove) copy(ctx context.Context) error {
 	err := m.copyRows(ctx, false, func(pgx.Tx) error { return m.at("in copy") })
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	if ok && pg.Code == uniqueViolation {
-		return nil // another command was first
+	if hasArrived(err) {
+		return nil
 	}
 	if err == nil {
+		m.done.Copied = true
 		m.to.Notify(m.id)
 	}
 	return err
@@ -110,11 +137,11 @@ func takesLong(ctx context.Context, tx pgx.Tx) error {
 }
 
 func (m *AccountMove) copyInto(ctx context.Context, from, to pgx.Tx, trial bool) error {
-	is, err := db.New(from).MoveState(ctx, int32(m.id))
+	is, err := m.state(ctx, db.New(from))
 	if err != nil {
 		return err
 	}
-	if !trial && (is.MoveID == nil || *is.MoveID != m.move.MoveID) {
+	if !trial && !m.isSealed(is) {
 		return nil // restored meanwhile; the move looks again
 	}
 	q := db.New(to)

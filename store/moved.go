@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
@@ -35,70 +35,79 @@ func (e *MovedError) Is(target error) bool { return target == ErrMoved }
 
 // SealMoved sets the tombstones that this ledger lacks: of accounts that left it according to its
 // directory. It lacks some after it was restored from an older backup, and must not work on those
-// accounts. It returns their names. A ledger without a directory has none.
+// accounts. It returns their names, and records that the directory has answered. A ledger without a
+// directory has none.
 func (s *Store) SealMoved(ctx context.Context) (sealed []string, err error) {
 	const verb = "ask the directory for moved accounts"
-	away, err := s.unsealed(ctx)
+	self, err := s.read().LedgerOfMove(ctx)
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}
-	for _, m := range away {
-		err := pgx.BeginFunc(ctx, s.taker, func(tx pgx.Tx) error { return sealAgain(ctx, tx, m) })
-		if err != nil {
-			return sealed, s.failed(ctx, fmt.Sprintf("set the tombstone of submitter %q", m.Name),
-				err)
-		}
-		sealed = append(sealed, m.Name)
-	}
-	return sealed, nil
-}
-
-// unsealed lists the accounts without tombstone that left this ledger according to the directory.
-func (s *Store) unsealed(ctx context.Context) ([]db.MovedAwayRow, error) {
-	if s.cfg.Directory == nil {
+	if self.DirectoryNo == nil {
 		return nil, nil
 	}
-	self, err := s.read().LedgerOfMove(ctx)
-	if err != nil || self.DirectoryNo == nil {
-		return nil, err
-	}
-	all, err := s.cfg.Directory.read().MovedAway(ctx, *self.DirectoryNo)
-	if err != nil {
-		return nil, err
-	}
-	var left []db.MovedAwayRow
-	for _, m := range all {
-		switch is, err := s.read().MoveState(ctx, m.SubmitterID); {
-		case isNoRows(err): // the ledger is older than the account
-		case err != nil:
-			return nil, err
-		case is.MovedTo == nil:
-			left = append(left, m)
+	var away []db.MovedAwayRow
+	switch {
+	case self.HasDirectory:
+	case s.cfg.Directory == nil:
+		return nil, fmt.Errorf("store: %s: %w: set directory.url", verb, ErrDirectory)
+	default:
+		away, err = s.cfg.Directory.movedAway(ctx, *self.DirectoryNo)
+		if errors.Is(err, ErrNoRights) {
+			return nil, fmt.Errorf("store: %s: %w", verb, err)
+		}
+		if err != nil {
+			return nil, s.failed(ctx, verb, err)
 		}
 	}
-	return left, nil
+	for _, m := range away {
+		is, err := s.read().HasLeft(ctx, db.HasLeftParams{SubmitterID: m.SubmitterID, Name: m.Name})
+		if err == nil && !is {
+			err = pgx.BeginFunc(ctx, s.taker,
+				func(tx pgx.Tx) error { return sealAgain(ctx, tx, m) })
+			sealed = append(sealed, m.Name)
+		}
+		if err != nil && !isNoRows(err) {
+			return nil, s.failed(ctx, fmt.Sprintf("set the tombstone of submitter %q", m.Name),
+				err)
+		}
+	}
+	// of the moment before the directory was asked: a later fail-over is another one
+	err = s.read().MovesAsked(ctx, self.Timeline)
+	return sealed, s.failed(ctx, "record the answer of the directory", err)
 }
 
-// mustSeal lists the accounts that need a tombstone when the ledger is recovered. It fails without
-// the directory, unless that is in this database: no account leaves such a ledger.
+// MustAskMoved reports whether this ledger may have lost tombstones: it gives no lease before
+// SealMoved has succeeded.
+func (s *Store) MustAskMoved(ctx context.Context) (bool, error) {
+	self, err := s.read().LedgerOfMove(ctx)
+	return self.MustAsk, s.failed(ctx, "read the state of the ledger", err)
+}
+
+// ErrNoRights is returned when a role may not read the moves in the directory.
+var ErrNoRights = fmt.Errorf("%w: the role in directory.url may not read directory_move; run "+
+	"\"fencepost migrate grants\" for it in that database", ErrDirectory)
+
+// movedAway lists the accounts that left a ledger, from the directory in this database.
+func (s *Store) movedAway(ctx context.Context, no int32) ([]db.MovedAwayRow, error) {
+	all, err := s.read().MovedAway(ctx, no)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == notPermitted {
+		return nil, ErrNoRights
+	}
+	return all, err
+}
+
+// mustSeal lists the accounts that must have a tombstone when the ledger is recovered. It fails
+// without the directory, unless that is in this database: no account leaves such a ledger.
 func (s *Store) mustSeal(ctx context.Context) ([]db.MovedAwayRow, error) {
 	self, err := s.read().LedgerOfMove(ctx)
-	if err != nil || self.DirectoryNo == nil {
+	if err != nil || self.DirectoryNo == nil || self.HasDirectory {
 		return nil, err
-	}
-	ledgers, err := s.read().DirectoryLedgers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range ledgers {
-		if l.LedgerID == self.LedgerID {
-			return nil, nil
-		}
 	}
 	if s.cfg.Directory == nil {
 		return nil, errDirectoryNeeded
 	}
-	return s.unsealed(ctx)
+	return s.cfg.Directory.movedAway(ctx, *self.DirectoryNo)
 }
 
 // errDirectoryNeeded is returned by a recovery that cannot ask for moved accounts.
@@ -108,21 +117,47 @@ var errDirectoryNeeded = fmt.Errorf("%w: accounts may have moved to other ledger
 // sealAll is sealAgain for several moves.
 func sealAll(ctx context.Context, tx pgx.Tx, away []db.MovedAwayRow) error {
 	for _, m := range away {
-		if err := sealAgain(ctx, tx, m); err != nil {
+		is, err := db.New(tx).HasLeft(ctx,
+			db.HasLeftParams{SubmitterID: m.SubmitterID, Name: m.Name})
+		if err == nil && !is {
+			err = sealAgain(ctx, tx, m)
+		}
+		if err != nil && !isNoRows(err) { // no row: the ledger is older than the account
 			return err
 		}
 	}
 	return nil
 }
 
+// keepNumbers raises the sequence of numbers above those of accounts that have left the ledger. It
+// may be older than they are, and must not give their numbers to others.
+func keepNumbers(ctx context.Context, tx pgx.Tx, away []db.MovedAwayRow) error {
+	ids := make([]int32, len(away))
+	for i, m := range away {
+		ids[i] = m.SubmitterID
+	}
+	_, err := tx.Exec(ctx, `SELECT setval('submitter_submitter_id_seq', max(m.id))
+  FROM unnest($1::INT[]) AS m(id), submitter_submitter_id_seq q, ledger l
+ WHERE m.id >> $2 = l.directory_no
+HAVING max(m.id) >= max(q.last_value)`, ids, numberBits)
+	return err
+}
+
 // sealAgain sets the tombstone of a move that the directory has, whatever the account does here.
+// Its requests end: they were made with a later state in view. The token is beyond all that the
+// lost part can have given, so that the account arrives protected if it has not arrived yet.
 func sealAgain(ctx context.Context, tx pgx.Tx, m db.MovedAwayRow) error {
 	q := db.New(tx)
-	if err := lockAccount(ctx, q, txn.SubmitterID(m.SubmitterID)); err != nil {
+	id := txn.SubmitterID(m.SubmitterID)
+	if err := lockAccount(ctx, q, id); err != nil {
 		return err
 	}
-	_, err := seal(ctx, q, txn.SubmitterID(m.SubmitterID), m.MoveID, m.Ledger)
-	return err
+	_, err := q.EndCommands(ctx,
+		db.EndCommandsParams{Ended: restoredResult, OneSubmitter: m.SubmitterID})
+	if err != nil {
+		return err
+	}
+	return seal(ctx, q, id, tokenRaise, db.SealSubmitterParams{MoveID: m.MoveID, Ledger: m.Ledger})
 }
 
 // lockAccount waits for all running writes of transactions, and for running requests to the owner
@@ -135,15 +170,47 @@ func lockAccount(ctx context.Context, q *db.Queries, id txn.SubmitterID) error {
 	return q.LockSubmitter(ctx, int32(id))
 }
 
-// seal sets a tombstone: no owner, present or future, can write for the account any more. It
-// returns the last token.
-func seal(ctx context.Context, q *db.Queries, id txn.SubmitterID, move uuid.UUID,
-	ledger string) (token int64, err error) {
-	token, err = q.SealLease(ctx, db.SealLeaseParams{SubmitterID: int32(id), Ledger: ledger})
+// seal sets a tombstone: no owner, present or future, can write for the account any more.
+func seal(ctx context.Context, q *db.Queries, id txn.SubmitterID, raise int64,
+	tombstone db.SealSubmitterParams) error {
+	_, err := q.SealLease(ctx, db.SealLeaseParams{SubmitterID: int32(id), Raise: raise,
+		Ledger: tombstone.Ledger})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	_, err = q.SealSubmitter(ctx,
-		db.SealSubmitterParams{SubmitterID: int32(id), Ledger: ledger, MoveID: move})
-	return token, err
+	tombstone.SubmitterID = int32(id)
+	_, err = q.SealSubmitter(ctx, tombstone)
+	return err
+}
+
+// claimMoves records in the directory which accounts left a ledger, and to which one, if it was
+// restored and does not know.
+func claimMoves(ctx context.Context, q, directory *db.Queries, no int32) error {
+	left, err := q.Tombstones(ctx)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	ledgers, err := directory.DirectoryLedgers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range left {
+		for _, l := range ledgers {
+			if l.Name != t.MovedTo {
+				continue
+			}
+			err := directory.ClaimAccounts(ctx, db.ClaimAccountsParams{No: no,
+				Names: []string{t.Name}, ChainIds: []int64{t.ChainID},
+				Addresses: [][]byte{t.Address}})
+			if err != nil {
+				return err
+			}
+			err = directory.AdoptMove(ctx, db.AdoptMoveParams{MoveID: t.MoveID,
+				SubmitterID: t.SubmitterID, Name: t.Name, FromNo: no, ToNo: l.No})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

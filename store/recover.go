@@ -88,6 +88,9 @@ func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 		if _, err = adopt(ctx, tx, true); err != nil {
 			return err
 		}
+		if err = keepNumbers(ctx, tx, away); err != nil {
+			return err
+		}
 		return restartSinks(ctx, tx)
 	})
 	if err != nil {
@@ -118,6 +121,9 @@ func (s *Store) Move(ctx context.Context) (MoveReport, error) {
 			return err
 		}
 		if report.Events, err = adopt(ctx, tx, false); err != nil {
+			return err
+		}
+		if err = keepNumbers(ctx, tx, away); err != nil {
 			return err
 		}
 		return restartSinks(ctx, tx)
@@ -202,7 +208,7 @@ func recoverAll(ctx context.Context, q *db.Queries) (r RecoverReport, err error)
 	if _, err := q.RevokeLeases(ctx, tokenRaise); err != nil {
 		return r, err
 	}
-	if _, err := q.EndCommands(ctx, restoredResult); err != nil {
+	if _, err := q.EndCommands(ctx, db.EndCommandsParams{Ended: restoredResult}); err != nil {
 		return r, err
 	}
 	if _, err := q.MarkRestored(ctx, 0); err != nil {

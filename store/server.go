@@ -62,9 +62,9 @@ const feedQuery = `SELECT coalesce((
       FROM (SELECT e.xid, e.xmin::TEXT::BIGINT AS stored, e.created_at
               FROM tx_event e ORDER BY e.xid DESC LIMIT 1) n), TRUE)`
 
-// adoptServer records this server in place of any other.
+// adoptServer records this server in place of any other. The directory was asked before.
 const adoptServer = `UPDATE ledger
-   SET system_id = $1, database_oid = $2, timeline = $3,
+   SET system_id = $1, database_oid = $2, timeline = $3, moves_timeline = $3,
        timeline_before = NULL, timeline_xid = NULL`
 
 // compareAccounts sets whether accounts count as compared with the chain.

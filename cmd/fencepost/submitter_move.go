@@ -107,11 +107,15 @@ func (p *program) moveSubmitter(ctx context.Context, cfg *config.Config, directo
 	}
 	next := "it accepts transactions there"
 	switch {
-	case moved.Protected:
+	case moved.Left != "":
+		next = fmt.Sprintf("it has moved on to ledger %q since", moved.Left)
+	case moved.Protected && moved.Copied:
 		next = "a ledger was restored meanwhile, so it is stopped (DATABASE_RESTORED); compare " +
 			"it with the chain and decide"
+	case moved.Protected:
+		next = "it is protected there; see \"fencepost submitter get\""
 	case moved.Paused:
-		next = "it is paused, as before"
+		next = "it is paused there"
 	}
 	return p.print(movedRow{moved.Submitter, moved.From, moved.To, moved.Transactions,
 		moved.Paused, moved.Protected},

@@ -35,6 +35,7 @@ type ledger struct {
 	funds    balanceMetrics
 	// settled is closed once the configured submitters are registered, or this is delayed.
 	settled chan struct{}
+	asking  sync.Once // of the directory, see sealMoved
 }
 
 // meters are the metrics of a ledger.

@@ -6,8 +6,8 @@ REVOKE ALL ON SCHEMA $schema FROM $role;
 GRANT USAGE ON SCHEMA $schema TO $role;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA $schema TO $role;
 GRANT SELECT ON $schema.goose_db_version, $schema.ledger TO $role;
--- A node records where the ledger is, and a fail-over.
-GRANT UPDATE (system_id, database_oid, timeline, timeline_before, timeline_xid)
+-- A node records where the ledger is, a fail-over, and what the directory has answered.
+GRANT UPDATE (system_id, database_oid, timeline, timeline_before, timeline_xid, moves_timeline)
     ON $schema.ledger TO $role;
 GRANT SELECT, INSERT
     ON $schema.audit_checkpoint, $schema.pool, $schema.chain, $schema.nonce_gap, $schema.tx_event,

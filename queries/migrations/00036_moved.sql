@@ -6,10 +6,12 @@
 -- +goose NO TRANSACTION
 
 -- +goose Up
--- The tombstone: the ledger that the account moved to, and the move. NULL: it is here.
+-- The tombstone: the ledger that the account moved to, the epoch of that ledger's feed when it was
+-- set (0: it was set again after a restore), and the move. NULL: the account is here.
 ALTER TABLE submitter
-    ADD COLUMN IF NOT EXISTS moved_to TEXT,
-    ADD COLUMN IF NOT EXISTS move_id  UUID;
+    ADD COLUMN IF NOT EXISTS moved_to   TEXT,
+    ADD COLUMN IF NOT EXISTS move_epoch BIGINT,
+    ADD COLUMN IF NOT EXISTS move_id    UUID;
 ALTER TABLE submitter_lease ADD COLUMN IF NOT EXISTS moved_to TEXT;
 
 -- Accounts that came from another ledger of the directory. They keep their numbers.
@@ -35,6 +37,12 @@ CREATE TABLE IF NOT EXISTS directory_move (
     UNIQUE (submitter_id, from_no),
     CHECK ((step = 'BEGUN') = (token IS NULL AND to_epoch IS NULL))
 );
+
+-- The timeline at which the directory has last answered which accounts left this ledger. While it
+-- is another one, commits may be lost, and tombstones with them: no lease is given. No account has
+-- moved yet.
+ALTER TABLE ledger ADD COLUMN IF NOT EXISTS moves_timeline INT;
+UPDATE ledger SET moves_timeline = timeline WHERE moves_timeline IS NULL;
 
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION submitter_is_claimed() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -99,6 +107,19 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
+
+-- Of a top-up, the treasury pays.
+CREATE OR REPLACE FUNCTION treasury_is_here() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    s RECORD;
+BEGIN
+    SELECT m.name, m.moved_to INTO s FROM submitter m
+     WHERE m.submitter_id = NEW.treasury_id FOR KEY SHARE;
+    IF s.moved_to IS NOT NULL THEN
+        PERFORM account_has_moved(s.name, s.moved_to);
+    END IF;
+    RETURN NEW;
+END $$;
 -- +goose StatementEnd
 CREATE OR REPLACE TRIGGER tombstone_is_final BEFORE UPDATE OR DELETE ON submitter
     FOR EACH ROW WHEN (OLD.moved_to IS NOT NULL) EXECUTE FUNCTION tombstone_is_final();
@@ -114,6 +135,8 @@ CREATE OR REPLACE TRIGGER request_is_here BEFORE INSERT ON pool_member
     FOR EACH ROW EXECUTE FUNCTION request_is_here();
 CREATE OR REPLACE TRIGGER request_is_here BEFORE INSERT ON top_up
     FOR EACH ROW EXECUTE FUNCTION request_is_here();
+CREATE OR REPLACE TRIGGER treasury_is_here BEFORE INSERT ON top_up
+    FOR EACH ROW EXECUTE FUNCTION treasury_is_here();
 -- min_node_schema stays: an older program gets no lease of a moved account. The first move raises
 -- it, and needs all nodes of the old ledger to know this schema.
 
@@ -128,6 +151,7 @@ BEGIN
     END IF;
 END $$;
 -- +goose StatementEnd
+DROP TRIGGER IF EXISTS treasury_is_here ON top_up;
 DROP TRIGGER IF EXISTS request_is_here ON top_up;
 DROP TRIGGER IF EXISTS request_is_here ON pool_member;
 DROP TRIGGER IF EXISTS request_is_here ON nonce_request;
@@ -149,9 +173,14 @@ BEGIN
     RETURN NEW;
 END $$;
 -- +goose StatementEnd
-DROP FUNCTION IF EXISTS request_is_here, event_is_here, lease_is_here, tombstone_is_final;
+DROP FUNCTION IF EXISTS treasury_is_here, request_is_here, event_is_here, lease_is_here;
+DROP FUNCTION IF EXISTS tombstone_is_final;
 DROP FUNCTION IF EXISTS account_has_moved;
 DROP TABLE IF EXISTS directory_move;
 DROP TABLE IF EXISTS account_arrival;
 ALTER TABLE submitter_lease DROP COLUMN IF EXISTS moved_to;
-ALTER TABLE submitter DROP COLUMN IF EXISTS move_id, DROP COLUMN IF EXISTS moved_to;
+ALTER TABLE submitter
+    DROP COLUMN IF EXISTS move_id,
+    DROP COLUMN IF EXISTS move_epoch,
+    DROP COLUMN IF EXISTS moved_to;
+ALTER TABLE ledger DROP COLUMN IF EXISTS moves_timeline;

@@ -79,11 +79,13 @@ SELECT i.submitter_id FROM unnest(@submitter_ids::INT[]) AS i(submitter_id)
 WITH held AS MATERIALIZED (
     -- locked first, as in CancelQueued
     SELECT b.submitter_id FROM account_balance b
+      JOIN submitter s ON s.submitter_id = b.submitter_id AND s.moved_to IS NULL
      WHERE b.submitter_id = @submitter_id AND b.low <> @low::BOOLEAN
        AND (b.block < @block::BIGINT
             OR b.block = @block::BIGINT AND @low::BOOLEAN AND b.judged_at < @read_at::TIMESTAMPTZ
             OR b.judged_at < clock_timestamp() - INTERVAL '10 minutes')
-       FOR NO KEY UPDATE
+       FOR NO KEY UPDATE OF b
+       FOR KEY SHARE OF s -- a tombstone waits, and copies the event
 ), judged AS (
     UPDATE account_balance b
        SET low = @low::BOOLEAN, falls = b.falls + CASE WHEN @low::BOOLEAN THEN 1 ELSE 0 END,

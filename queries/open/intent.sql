@@ -301,7 +301,7 @@ SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, 
         WHERE c.submitter_id = s.submitter_id AND c.command_id < @before::BIGINT
         ORDER BY c.command_id DESC
         LIMIT @max_rows::INT) k
- WHERE s.name = ANY(@names::TEXT[])
+ WHERE s.name = ANY(@names::TEXT[]) AND s.moved_to IS NULL
  ORDER BY k.command_id DESC
  LIMIT @max_rows::INT;
 
@@ -312,7 +312,7 @@ SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, 
        k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result, s.name AS submitter
   FROM submitter_command k
   JOIN submitter s ON s.submitter_id = k.submitter_id
- WHERE k.command_id < @before::BIGINT
+ WHERE k.command_id < @before::BIGINT AND s.moved_to IS NULL
    AND (@any_name::BOOLEAN OR s.name = ANY(@names::TEXT[]))
  ORDER BY k.command_id DESC
  LIMIT @max_rows::INT;

@@ -3,7 +3,8 @@
 
 -- AcquireLeases takes every lease of the list that is free, expired or this node's own, each under
 -- a new token, and returns the previous state of each: gap_ms is the time without an owner. A lease
--- whose owner is committing is skipped; AcquireLease waits for it.
+-- whose owner is committing is skipped; AcquireLease waits for it. A ledger that may have lost
+-- tombstones gives no lease, and extends none: see moves_timeline.
 -- name: AcquireLeases :many
 UPDATE submitter_lease l
    SET owner_node    = @owner_node::TEXT,
@@ -16,6 +17,8 @@ UPDATE submitter_lease l
           FROM submitter_lease f
          WHERE f.submitter_id = ANY(@submitter_ids::INT[])
            AND (f.owner_node = @owner_node::TEXT OR f.expires_at <= clock_timestamp())
+           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                  FROM ledger g)
          ORDER BY f.submitter_id
            FOR UPDATE SKIP LOCKED) free
  WHERE l.submitter_id = free.submitter_id
@@ -40,6 +43,8 @@ UPDATE submitter_lease l
           FROM submitter_lease f
          WHERE f.submitter_id = @submitter_id
            AND (f.owner_node = @owner_node::TEXT OR f.expires_at <= clock_timestamp())
+           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                  FROM ledger g)
            FOR UPDATE) free
  WHERE l.submitter_id = free.submitter_id
 RETURNING l.submitter_id, l.fencing_token, l.expires_at,
@@ -61,6 +66,8 @@ UPDATE submitter_lease l
           JOIN submitter_lease f ON f.submitter_id = h.submitter_id
                                 AND f.fencing_token = h.fencing_token
          WHERE f.owner_node = @owner_node::TEXT AND f.expires_at > clock_timestamp()
+           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                  FROM ledger g)
          ORDER BY f.submitter_id
            FOR NO KEY UPDATE OF f) mine
  WHERE l.submitter_id = mine.submitter_id

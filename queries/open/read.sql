@@ -301,9 +301,12 @@ SELECT w.submitter_id::INT AS submitter_id,
                  LIMIT @most::BIGINT) d)::BIGINT AS depth
   FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id) w;
 
--- LedgerDepth counts the queued transactions of the ledger, up to @most.
+-- LedgerDepth counts the queued transactions of the ledger, up to @most, without those of accounts
+-- that have left it.
 -- name: LedgerDepth :one
 SELECT count(*)
   FROM (SELECT 1 FROM managed_tx q
          WHERE q.nonce IS NULL AND q.terminal_at IS NULL
+           AND q.submitter_id NOT IN (SELECT s.submitter_id FROM submitter s
+                                       WHERE s.moved_to IS NOT NULL)
          LIMIT @most::BIGINT) d;

@@ -35,12 +35,13 @@ UPDATE submitter_lease l
        expires_at = clock_timestamp(), released = TRUE;
 
 -- EndCommands finishes the commands that were not applied: they were sent with another ledger in
--- view.
+-- view. @one_submitter is one submitter; 0: all.
 -- name: EndCommands :execrows
 UPDATE submitter_command k
    SET applied_at = clock_timestamp(), result = @ended::TEXT, fencing_token = l.fencing_token
   FROM submitter_lease l
- WHERE l.submitter_id = k.submitter_id AND k.applied_at IS NULL;
+ WHERE l.submitter_id = k.submitter_id AND k.applied_at IS NULL
+   AND (@one_submitter::INT = 0 OR k.submitter_id = @one_submitter::INT);
 
 -- PauseUnstarted pauses the submitters without a cursor to protect: their first nonce may have been
 -- taken in the lost part, and their whole queue after it.

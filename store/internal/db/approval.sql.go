@@ -121,10 +121,11 @@ func (q *Queries) DecideApproval(ctx context.Context, arg DecideApprovalParams) 
 const expireApprovals = `-- name: ExpireApprovals :one
 WITH due AS MATERIALIZED (
     SELECT a.submitter_id, a.tx_id FROM tx_approval a
+      JOIN submitter s ON s.submitter_id = a.submitter_id AND s.moved_to IS NULL
      WHERE a.expires_at <= clock_timestamp()
      ORDER BY a.expires_at
      LIMIT $1::INT
-       FOR UPDATE SKIP LOCKED
+       FOR UPDATE OF a SKIP LOCKED
 ), waiting AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id
       FROM due d

@@ -130,7 +130,8 @@ SELECT c.chain_id, c.key::TEXT AS key, count(*)::BIGINT AS transactions,
                          = substring(t.receipt_block_hash FROM 1 FOR 8)
                     THEN substring(t.receipt_more FROM 61 FOR 16) END AS fee
           FROM managed_tx t JOIN submitter s ON s.submitter_id = t.submitter_id
-         WHERE t.state IN ('CONFIRMED', 'FAILED_FINAL', 'CANCELLED')
+         WHERE s.moved_to IS NULL -- the ledger that has the account counts them
+           AND t.state IN ('CONFIRMED', 'FAILED_FINAL', 'CANCELLED')
            AND t.receipt_gas_used IS NOT NULL
            AND t.terminal_at >= $3::TIMESTAMPTZ AND t.terminal_at < $4::TIMESTAMPTZ
            AND ($5::BOOLEAN OR s.name = ANY($6::TEXT[]))) c

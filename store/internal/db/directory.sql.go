@@ -260,6 +260,17 @@ func (q *Queries) DirectoryLedgers(ctx context.Context) ([]DirectoryLedgersRow, 
 	return items, nil
 }
 
+const hasSubmitters = `-- name: HasSubmitters :one
+SELECT EXISTS (SELECT FROM submitter)
+`
+
+func (q *Queries) HasSubmitters(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, hasSubmitters)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const ledgerIdentity = `-- name: LedgerIdentity :one
 SELECT l.ledger_id, coalesce(l.ledger_name, '') AS ledger_name, l.directory_no FROM ledger l
 `
@@ -340,16 +351,20 @@ func (q *Queries) PoolsOfLedger(ctx context.Context) ([]PoolsOfLedgerRow, error)
 }
 
 const setDirectory = `-- name: SetDirectory :exec
-UPDATE ledger SET directory_no = $1::INT, ledger_name = $2::TEXT
+UPDATE ledger
+   SET directory_no = $1::INT, ledger_name = $2::TEXT,
+       moves_timeline = CASE WHEN $3::BOOLEAN THEN timeline ELSE moves_timeline END
 `
 
 type SetDirectoryParams struct {
-	No   int32
-	Name string
+	No       int32
+	Name     string
+	NoneLeft bool
 }
 
+// SetDirectory records the directory; @none_left: no account has left the ledger according to it.
 func (q *Queries) SetDirectory(ctx context.Context, arg SetDirectoryParams) error {
-	_, err := q.db.Exec(ctx, setDirectory, arg.No, arg.Name)
+	_, err := q.db.Exec(ctx, setDirectory, arg.No, arg.Name, arg.NoneLeft)
 	return err
 }
 

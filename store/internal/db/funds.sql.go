@@ -206,11 +206,13 @@ const recordLow = `-- name: RecordLow :one
 WITH held AS MATERIALIZED (
     -- locked first, as in CancelQueued
     SELECT b.submitter_id FROM account_balance b
+      JOIN submitter s ON s.submitter_id = b.submitter_id AND s.moved_to IS NULL
      WHERE b.submitter_id = $1 AND b.low <> $2::BOOLEAN
        AND (b.block < $3::BIGINT
             OR b.block = $3::BIGINT AND $2::BOOLEAN AND b.judged_at < $4::TIMESTAMPTZ
             OR b.judged_at < clock_timestamp() - INTERVAL '10 minutes')
-       FOR NO KEY UPDATE
+       FOR NO KEY UPDATE OF b
+       FOR KEY SHARE OF s -- a tombstone waits, and copies the event
 ), judged AS (
     UPDATE account_balance b
        SET low = $2::BOOLEAN, falls = b.falls + CASE WHEN $2::BOOLEAN THEN 1 ELSE 0 END,

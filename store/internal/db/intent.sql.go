@@ -17,7 +17,7 @@ SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, 
        k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result, s.name AS submitter
   FROM submitter_command k
   JOIN submitter s ON s.submitter_id = k.submitter_id
- WHERE k.command_id < $1::BIGINT
+ WHERE k.command_id < $1::BIGINT AND s.moved_to IS NULL
    AND ($2::BOOLEAN OR s.name = ANY($3::TEXT[]))
  ORDER BY k.command_id DESC
  LIMIT $4::INT
@@ -247,7 +247,7 @@ SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, 
         WHERE c.submitter_id = s.submitter_id AND c.command_id < $1::BIGINT
         ORDER BY c.command_id DESC
         LIMIT $2::INT) k
- WHERE s.name = ANY($3::TEXT[])
+ WHERE s.name = ANY($3::TEXT[]) AND s.moved_to IS NULL
  ORDER BY k.command_id DESC
  LIMIT $2::INT
 `

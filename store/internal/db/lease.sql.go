@@ -22,6 +22,8 @@ UPDATE submitter_lease l
           FROM submitter_lease f
          WHERE f.submitter_id = $3
            AND (f.owner_node = $1::TEXT OR f.expires_at <= clock_timestamp())
+           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                  FROM ledger g)
            FOR UPDATE) free
  WHERE l.submitter_id = free.submitter_id
 RETURNING l.submitter_id, l.fencing_token, l.expires_at,
@@ -76,6 +78,8 @@ UPDATE submitter_lease l
           FROM submitter_lease f
          WHERE f.submitter_id = ANY($3::INT[])
            AND (f.owner_node = $1::TEXT OR f.expires_at <= clock_timestamp())
+           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                  FROM ledger g)
          ORDER BY f.submitter_id
            FOR UPDATE SKIP LOCKED) free
  WHERE l.submitter_id = free.submitter_id
@@ -106,7 +110,8 @@ type AcquireLeasesRow struct {
 // not at the start of the transaction.
 // AcquireLeases takes every lease of the list that is free, expired or this node's own, each under
 // a new token, and returns the previous state of each: gap_ms is the time without an owner. A lease
-// whose owner is committing is skipped; AcquireLease waits for it.
+// whose owner is committing is skipped; AcquireLease waits for it. A ledger that may have lost
+// tombstones gives no lease, and extends none: see moves_timeline.
 func (q *Queries) AcquireLeases(ctx context.Context, arg AcquireLeasesParams) ([]AcquireLeasesRow, error) {
 	rows, err := q.db.Query(ctx, acquireLeases, arg.OwnerNode, arg.Seconds, arg.SubmitterIds)
 	if err != nil {
@@ -333,6 +338,8 @@ UPDATE submitter_lease l
           JOIN submitter_lease f ON f.submitter_id = h.submitter_id
                                 AND f.fencing_token = h.fencing_token
          WHERE f.owner_node = $4::TEXT AND f.expires_at > clock_timestamp()
+           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                  FROM ledger g)
          ORDER BY f.submitter_id
            FOR NO KEY UPDATE OF f) mine
  WHERE l.submitter_id = mine.submitter_id

@@ -140,6 +140,7 @@ type Ledger struct {
 	LedgerID       uuid.UUID
 	LedgerName     *string
 	DirectoryNo    *int32
+	MovesTimeline  *int32
 }
 
 type ManagedTx struct {
@@ -352,6 +353,7 @@ type Submitter struct {
 	Timeline    *int32
 	DirectoryNo *int32
 	MovedTo     *string
+	MoveEpoch   *int64
 	MoveID      *uuid.UUID
 }
 

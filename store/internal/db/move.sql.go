@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -27,6 +28,37 @@ func (q *Queries) AddArrival(ctx context.Context, arg AddArrivalParams) error {
 	return err
 }
 
+const adoptMove = `-- name: AdoptMove :exec
+INSERT INTO directory_move AS m (move_id, submitter_id, name, from_no, to_no, resume, step, token,
+                                 to_epoch)
+VALUES ($1, $2, $3, $4, $5, FALSE, 'SEALED', 0, 0)
+ON CONFLICT (submitter_id, from_no) DO UPDATE
+   SET move_id = EXCLUDED.move_id, to_no = EXCLUDED.to_no, resume = FALSE, step = 'SEALED',
+       token = 0, to_epoch = 0, changed_at = clock_timestamp()
+ WHERE m.step = 'BEGUN' AND (m.move_id, m.to_no) <> (EXCLUDED.move_id, EXCLUDED.to_no)
+`
+
+type AdoptMoveParams struct {
+	MoveID      uuid.UUID
+	SubmitterID int32
+	Name        string
+	FromNo      int32
+	ToNo        int32
+}
+
+// AdoptMove records the tombstone of a ledger in a directory that was restored and does not have
+// it. The account arrives protected: the new ledger may have lost it with the directory.
+func (q *Queries) AdoptMove(ctx context.Context, arg AdoptMoveParams) error {
+	_, err := q.db.Exec(ctx, adoptMove,
+		arg.MoveID,
+		arg.SubmitterID,
+		arg.Name,
+		arg.FromNo,
+		arg.ToNo,
+	)
+	return err
+}
+
 const arrival = `-- name: Arrival :one
 SELECT a.submitter_id, a.move_id, a.from_no, a.arrived_at FROM account_arrival a WHERE a.submitter_id = $1
 `
@@ -44,23 +76,33 @@ func (q *Queries) Arrival(ctx context.Context, submitterID int32) (AccountArriva
 }
 
 const arrivals = `-- name: Arrivals :many
-SELECT a.submitter_id, a.move_id, a.from_no, a.arrived_at FROM account_arrival a ORDER BY a.submitter_id
+SELECT a.submitter_id, a.move_id, a.from_no, a.arrived_at, s.name FROM account_arrival a JOIN submitter s ON s.submitter_id = a.submitter_id
+ ORDER BY a.submitter_id
 `
 
-func (q *Queries) Arrivals(ctx context.Context) ([]AccountArrival, error) {
+type ArrivalsRow struct {
+	SubmitterID int32
+	MoveID      uuid.UUID
+	FromNo      int32
+	ArrivedAt   time.Time
+	Name        string
+}
+
+func (q *Queries) Arrivals(ctx context.Context) ([]ArrivalsRow, error) {
 	rows, err := q.db.Query(ctx, arrivals)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []AccountArrival
+	var items []ArrivalsRow
 	for rows.Next() {
-		var i AccountArrival
+		var i ArrivalsRow
 		if err := rows.Scan(
 			&i.SubmitterID,
 			&i.MoveID,
 			&i.FromNo,
 			&i.ArrivedAt,
+			&i.Name,
 		); err != nil {
 			return nil, err
 		}
@@ -117,30 +159,40 @@ func (q *Queries) ChainGenesis(ctx context.Context, chainID int64) ([]byte, erro
 
 const claimArrival = `-- name: ClaimArrival :exec
 WITH known AS (
-    INSERT INTO directory_move (move_id, submitter_id, name, from_no, to_no, resume, step, token,
-                                to_epoch)
-    VALUES ($4, $5, $2, $3, $1, FALSE, 'DONE', 0, 0)
-    ON CONFLICT DO NOTHING
+    INSERT INTO directory_move AS m (move_id, submitter_id, name, from_no, to_no, resume, step,
+                                     token, to_epoch)
+    VALUES ($5, $4, $2, $3, $1, FALSE, 'DONE', 0, 0)
+    ON CONFLICT (submitter_id, from_no) DO UPDATE
+       SET move_id = EXCLUDED.move_id, to_no = EXCLUDED.to_no, step = 'DONE',
+           token = coalesce(m.token, 0), to_epoch = coalesce(m.to_epoch, 0),
+           changed_at = clock_timestamp()
+     WHERE m.step = 'BEGUN' OR (m.move_id = EXCLUDED.move_id AND m.step = 'SEALED')
 )
-UPDATE directory_account a SET no = $1 WHERE a.name = $2 AND a.no = $3
+UPDATE directory_account a SET no = $1
+ WHERE a.name = $2 AND a.no <> $1
+   AND (a.no = $3
+        OR EXISTS (SELECT FROM directory_move m
+                    WHERE m.submitter_id = $4 AND m.from_no = a.no
+                      AND m.step <> 'BEGUN'))
 `
 
 type ClaimArrivalParams struct {
 	ToNo        int32
 	Name        string
 	FromNo      int32
-	MoveID      uuid.UUID
 	SubmitterID int32
+	MoveID      uuid.UUID
 }
 
-// ClaimArrival records a move that ended in a ledger, in a directory that was restored.
+// ClaimArrival records a move that ended in a ledger, in a directory that was restored. The account
+// is claimed for the ledger if the claim is of one that it has left.
 func (q *Queries) ClaimArrival(ctx context.Context, arg ClaimArrivalParams) error {
 	_, err := q.db.Exec(ctx, claimArrival,
 		arg.ToNo,
 		arg.Name,
 		arg.FromNo,
-		arg.MoveID,
 		arg.SubmitterID,
+		arg.MoveID,
 	)
 	return err
 }
@@ -164,6 +216,24 @@ func (q *Queries) FinishMove(ctx context.Context, moveID uuid.UUID) (int64, erro
 	return result.RowsAffected(), nil
 }
 
+const hasLeft = `-- name: HasLeft :one
+SELECT (s.moved_to IS NOT NULL)::BOOLEAN FROM submitter s
+ WHERE s.submitter_id = $1 AND s.name = $2
+`
+
+type HasLeftParams struct {
+	SubmitterID int32
+	Name        string
+}
+
+// HasLeft reports whether an account has a tombstone; no row: another one, or none, has its number.
+func (q *Queries) HasLeft(ctx context.Context, arg HasLeftParams) (bool, error) {
+	row := q.db.QueryRow(ctx, hasLeft, arg.SubmitterID, arg.Name)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const keepOldProgramsOut = `-- name: KeepOldProgramsOut :exec
 UPDATE ledger g SET min_node_schema = greatest(g.min_node_schema, $1::BIGINT)
 `
@@ -175,15 +245,24 @@ func (q *Queries) KeepOldProgramsOut(ctx context.Context, schemaVersion int64) e
 }
 
 const ledgerOfMove = `-- name: LedgerOfMove :one
-SELECT l.ledger_id, coalesce(l.ledger_name, '')::TEXT AS ledger_name, l.directory_no, l.feed_epoch
+SELECT l.ledger_id, coalesce(l.ledger_name, '')::TEXT AS ledger_name, l.directory_no, l.feed_epoch,
+       coalesce(l.timeline, 0)::INT AS timeline,
+       (l.directory_no IS NOT NULL
+        AND l.timeline IS DISTINCT FROM l.moves_timeline)::BOOLEAN AS must_ask,
+       -- no account leaves the ledger whose database holds the directory
+       (EXISTS (SELECT FROM directory_ledger d
+                 WHERE d.ledger_id = l.ledger_id))::BOOLEAN AS has_directory
   FROM ledger l
 `
 
 type LedgerOfMoveRow struct {
-	LedgerID    uuid.UUID
-	LedgerName  string
-	DirectoryNo *int32
-	FeedEpoch   int64
+	LedgerID     uuid.UUID
+	LedgerName   string
+	DirectoryNo  *int32
+	FeedEpoch    int64
+	Timeline     int32
+	MustAsk      bool
+	HasDirectory bool
 }
 
 func (q *Queries) LedgerOfMove(ctx context.Context) (LedgerOfMoveRow, error) {
@@ -194,6 +273,9 @@ func (q *Queries) LedgerOfMove(ctx context.Context) (LedgerOfMoveRow, error) {
 		&i.LedgerName,
 		&i.DirectoryNo,
 		&i.FeedEpoch,
+		&i.Timeline,
+		&i.MustAsk,
+		&i.HasDirectory,
 	)
 	return i, err
 }
@@ -273,6 +355,13 @@ func (q *Queries) MoveOf(ctx context.Context, arg MoveOfParams) (DirectoryMove, 
 
 const moveState = `-- name: MoveState :one
 SELECT s.name, s.chain_id, s.address, s.status, s.moved_to, s.move_id, l.fencing_token,
+       coalesce(s.move_epoch, 0)::BIGINT AS move_epoch,
+       -- the pause in force is that of a move
+       coalesce((SELECT k.kind = 'PAUSE' AND k.operator = $1::TEXT
+                   FROM submitter_command k
+                  WHERE k.submitter_id = s.submitter_id AND k.kind IN ('PAUSE', 'RESUME')
+                    AND k.result = 'APPLIED'
+                  ORDER BY k.command_id DESC LIMIT 1), FALSE)::BOOLEAN AS own_pause,
        coalesce(n.protect_reason, '')::TEXT AS protect_reason,
        (SELECT count(*) FROM managed_tx t
          WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
@@ -297,8 +386,13 @@ SELECT s.name, s.chain_id, s.address, s.status, s.moved_to, s.move_id, l.fencing
   FROM submitter s
   JOIN submitter_lease l ON l.submitter_id = s.submitter_id
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
- WHERE s.submitter_id = $1
+ WHERE s.submitter_id = $2
 `
+
+type MoveStateParams struct {
+	Mover       string
+	SubmitterID int32
+}
 
 type MoveStateRow struct {
 	Name          string
@@ -308,6 +402,8 @@ type MoveStateRow struct {
 	MovedTo       *string
 	MoveID        *uuid.UUID
 	FencingToken  int64
+	MoveEpoch     int64
+	OwnPause      bool
 	ProtectReason string
 	OpenTxs       int64
 	Awaiting      int64
@@ -318,8 +414,8 @@ type MoveStateRow struct {
 }
 
 // MoveState lists what keeps an account from leaving a ledger.
-func (q *Queries) MoveState(ctx context.Context, submitterID int32) (MoveStateRow, error) {
-	row := q.db.QueryRow(ctx, moveState, submitterID)
+func (q *Queries) MoveState(ctx context.Context, arg MoveStateParams) (MoveStateRow, error) {
+	row := q.db.QueryRow(ctx, moveState, arg.Mover, arg.SubmitterID)
 	var i MoveStateRow
 	err := row.Scan(
 		&i.Name,
@@ -329,6 +425,8 @@ func (q *Queries) MoveState(ctx context.Context, submitterID int32) (MoveStateRo
 		&i.MovedTo,
 		&i.MoveID,
 		&i.FencingToken,
+		&i.MoveEpoch,
+		&i.OwnPause,
 		&i.ProtectReason,
 		&i.OpenTxs,
 		&i.Awaiting,
@@ -380,6 +478,17 @@ func (q *Queries) MovedAway(ctx context.Context, fromNo int32) ([]MovedAwayRow, 
 	return items, nil
 }
 
+const movesAsked = `-- name: MovesAsked :exec
+UPDATE ledger l SET moves_timeline = $1::INT
+ WHERE l.moves_timeline IS DISTINCT FROM $1::INT
+`
+
+// MovesAsked records that the directory has answered which accounts left, at a timeline.
+func (q *Queries) MovesAsked(ctx context.Context, timeline int32) error {
+	_, err := q.db.Exec(ctx, movesAsked, timeline)
+	return err
+}
+
 const redirectMove = `-- name: RedirectMove :execrows
 UPDATE directory_move SET to_no = $1, changed_at = clock_timestamp()
  WHERE move_id = $2 AND step = 'BEGUN'
@@ -399,42 +508,49 @@ func (q *Queries) RedirectMove(ctx context.Context, arg RedirectMoveParams) (int
 	return result.RowsAffected(), nil
 }
 
-const sealLease = `-- name: SealLease :one
+const sealLease = `-- name: SealLease :execrows
 UPDATE submitter_lease l
-   SET fencing_token = l.fencing_token + 1, owner_node = '', released = TRUE,
-       expires_at = clock_timestamp(), moved_to = $1::TEXT
- WHERE l.submitter_id = $2 AND l.moved_to IS NULL
-RETURNING l.fencing_token
+   SET fencing_token = l.fencing_token + $1::BIGINT, owner_node = '', released = TRUE,
+       expires_at = clock_timestamp(), moved_to = $2::TEXT
+ WHERE l.submitter_id = $3 AND l.moved_to IS NULL
 `
 
 type SealLeaseParams struct {
+	Raise       int64
 	Ledger      string
 	SubmitterID int32
 }
 
 // SealLease takes the lease from its owner, and from every later one.
 func (q *Queries) SealLease(ctx context.Context, arg SealLeaseParams) (int64, error) {
-	row := q.db.QueryRow(ctx, sealLease, arg.Ledger, arg.SubmitterID)
-	var fencing_token int64
-	err := row.Scan(&fencing_token)
-	return fencing_token, err
+	result, err := q.db.Exec(ctx, sealLease, arg.Raise, arg.Ledger, arg.SubmitterID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const sealMove = `-- name: SealMove :execrows
 UPDATE directory_move
-   SET step = 'SEALED', token = $1::BIGINT, to_epoch = $2::BIGINT,
+   SET step = 'SEALED', resume = $1, token = $2::BIGINT, to_epoch = $3::BIGINT,
        changed_at = clock_timestamp()
- WHERE move_id = $3 AND step = 'BEGUN'
+ WHERE move_id = $4 AND step = 'BEGUN'
 `
 
 type SealMoveParams struct {
+	Resume  bool
 	Token   int64
 	ToEpoch int64
 	MoveID  uuid.UUID
 }
 
 func (q *Queries) SealMove(ctx context.Context, arg SealMoveParams) (int64, error) {
-	result, err := q.db.Exec(ctx, sealMove, arg.Token, arg.ToEpoch, arg.MoveID)
+	result, err := q.db.Exec(ctx, sealMove,
+		arg.Resume,
+		arg.Token,
+		arg.ToEpoch,
+		arg.MoveID,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -443,20 +559,70 @@ func (q *Queries) SealMove(ctx context.Context, arg SealMoveParams) (int64, erro
 
 const sealSubmitter = `-- name: SealSubmitter :execrows
 UPDATE submitter s
-   SET status = 'PAUSED', moved_to = $1::TEXT, move_id = $2::UUID
- WHERE s.submitter_id = $3 AND s.moved_to IS NULL
+   SET status = 'PAUSED', moved_to = $1::TEXT, move_id = $2::UUID,
+       move_epoch = $3::BIGINT
+ WHERE s.submitter_id = $4 AND s.moved_to IS NULL
 `
 
 type SealSubmitterParams struct {
 	Ledger      string
 	MoveID      uuid.UUID
+	ToEpoch     int64
 	SubmitterID int32
 }
 
 func (q *Queries) SealSubmitter(ctx context.Context, arg SealSubmitterParams) (int64, error) {
-	result, err := q.db.Exec(ctx, sealSubmitter, arg.Ledger, arg.MoveID, arg.SubmitterID)
+	result, err := q.db.Exec(ctx, sealSubmitter,
+		arg.Ledger,
+		arg.MoveID,
+		arg.ToEpoch,
+		arg.SubmitterID,
+	)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const tombstones = `-- name: Tombstones :many
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.moved_to::TEXT AS moved_to,
+       s.move_id::UUID AS move_id
+  FROM submitter s WHERE s.moved_to IS NOT NULL ORDER BY s.submitter_id
+`
+
+type TombstonesRow struct {
+	SubmitterID int32
+	Name        string
+	ChainID     int64
+	Address     []byte
+	MovedTo     string
+	MoveID      uuid.UUID
+}
+
+// Tombstones lists the accounts that have left the ledger.
+func (q *Queries) Tombstones(ctx context.Context) ([]TombstonesRow, error) {
+	rows, err := q.db.Query(ctx, tombstones)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TombstonesRow
+	for rows.Next() {
+		var i TombstonesRow
+		if err := rows.Scan(
+			&i.SubmitterID,
+			&i.Name,
+			&i.ChainID,
+			&i.Address,
+			&i.MovedTo,
+			&i.MoveID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -249,10 +249,13 @@ const ledgerDepth = `-- name: LedgerDepth :one
 SELECT count(*)
   FROM (SELECT 1 FROM managed_tx q
          WHERE q.nonce IS NULL AND q.terminal_at IS NULL
+           AND q.submitter_id NOT IN (SELECT s.submitter_id FROM submitter s
+                                       WHERE s.moved_to IS NOT NULL)
          LIMIT $1::BIGINT) d
 `
 
-// LedgerDepth counts the queued transactions of the ledger, up to @most.
+// LedgerDepth counts the queued transactions of the ledger, up to @most, without those of accounts
+// that have left it.
 func (q *Queries) LedgerDepth(ctx context.Context, most int64) (int64, error) {
 	row := q.db.QueryRow(ctx, ledgerDepth, most)
 	var count int64

@@ -14,12 +14,18 @@ UPDATE submitter_command k
    SET applied_at = clock_timestamp(), result = $1::TEXT, fencing_token = l.fencing_token
   FROM submitter_lease l
  WHERE l.submitter_id = k.submitter_id AND k.applied_at IS NULL
+   AND ($2::INT = 0 OR k.submitter_id = $2::INT)
 `
 
+type EndCommandsParams struct {
+	Ended        string
+	OneSubmitter int32
+}
+
 // EndCommands finishes the commands that were not applied: they were sent with another ledger in
-// view.
-func (q *Queries) EndCommands(ctx context.Context, ended string) (int64, error) {
-	result, err := q.db.Exec(ctx, endCommands, ended)
+// view. @one_submitter is one submitter; 0: all.
+func (q *Queries) EndCommands(ctx context.Context, arg EndCommandsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, endCommands, arg.Ended, arg.OneSubmitter)
 	if err != nil {
 		return 0, err
 	}
