@@ -10,7 +10,7 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// TestMove_OldRows_NotCounted: what an account left behind counts neither for the limits of the old
+// TestMove_OldRows_NotCounted: rows of an account that left count neither for the limits of the old
 // ledger nor in its lists.
 func TestMove_OldRows_NotCounted(t *testing.T) {
 	t.Parallel()

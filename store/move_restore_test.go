@@ -130,7 +130,7 @@ func TestMove_OlderThanAccount_NumberNotReused(t *testing.T) {
 }
 
 // TestMove_DirectoryRestored_Resumes: the directory is restored to before the move, which has set
-// its tombstone. What the new ledger had may be lost with it.
+// its tombstone. Commits of the new ledger may be lost with it.
 func TestMove_DirectoryRestored_Resumes(t *testing.T) {
 	t.Parallel()
 	for name, joins := range map[string]bool{"joined again": true, "not joined": false} {

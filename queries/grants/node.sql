@@ -6,7 +6,7 @@ REVOKE ALL ON SCHEMA $schema FROM $role;
 GRANT USAGE ON SCHEMA $schema TO $role;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA $schema TO $role;
 GRANT SELECT ON $schema.goose_db_version, $schema.ledger TO $role;
--- A node records where the ledger is, a fail-over, and what the directory has answered.
+-- A node records where the ledger is, a fail-over, and answers of the directory.
 GRANT UPDATE (system_id, database_oid, timeline, timeline_before, timeline_xid, moves_timeline)
     ON $schema.ledger TO $role;
 GRANT SELECT, INSERT
