@@ -40,6 +40,8 @@ type LedgerStore interface {
 	DirectoryNumber(ctx context.Context, name string) (int32, error)
 	// Accounts returns the submitters with higher numbers, in order.
 	Accounts(ctx context.Context, after txn.SubmitterID, limit int) ([]txn.Submitter, error)
+	// Arrival returns a position before the first event of an account from another ledger.
+	Arrival(ctx context.Context, id txn.SubmitterID) (store.Position, error)
 }
 
 const (

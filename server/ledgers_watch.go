@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -33,24 +34,25 @@ type routedTxs struct {
 
 // WatchTx streams the events of one ledger, or merges those of several.
 func (s routedTxs) WatchTx(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
-	of, err := s.router.watched(stream.Context(), r)
-	if err != nil {
-		return err
-	}
-	if len(of) == 1 && r.GetAll() == nil && r.GetTarget() != nil {
-		l := of[0].ledger
-		for {
-			err := l.txs.WatchTx(r, stream)
-			next := s.router.movedTo(err)
-			if next == nil && r.GetTxId() != "" {
-				next = s.router.left(stream.Context(), l, r.GetTxId(), err)
-			}
-			if l = next; l == nil || stream.Context().Err() != nil {
-				return err
-			}
+	out := &sentStream{TxService_WatchTxServer: stream}
+	for range maxMoves {
+		of, err := s.router.watched(stream.Context(), r)
+		if err != nil {
+			return err
+		}
+		if len(of) == 1 && r.GetAll() == nil && r.GetTarget() != nil {
+			err = s.router.watchOne(r, of[0].ledger, out)
+		} else {
+			err = s.router.watch(r, of, out)
+		}
+		switch {
+		case r.GetTxs() == nil || !s.router.regroup(stream.Context(), of, err):
+			return err
+		case out.sent || r.GetResumeToken() != "":
+			return store.ErrTokenExpired // the position of one ledger does not tell that of another
 		}
 	}
-	return s.router.watch(r, of, stream)
+	return store.ErrTokenExpired
 }
 
 // watchPart is the request of one ledger.
@@ -111,11 +113,9 @@ func (r *router) watchedTxs(request *pb.WatchTxRequest, texts []string) ([]watch
 		if ids[l] == nil {
 			continue
 		}
-		parts = append(parts, watchPart{l, &pb.WatchTxRequest{
-			Target: &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: ids[l]}},
-			States: request.GetStates(), Labels: request.GetLabels(),
-			Heartbeat: request.GetHeartbeat(), UntilFinal: request.GetUntilFinal(),
-		}})
+		part := proto.Clone(request).(*pb.WatchTxRequest)
+		part.Target = &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: ids[l]}}
+		parts = append(parts, watchPart{l, part})
 	}
 	return parts, nil
 }
@@ -124,6 +124,7 @@ func (r *router) watchedTxs(request *pb.WatchTxRequest, texts []string) ([]watch
 type merged struct {
 	*router
 	target    feed.Target
+	moved     string // of its tokens
 	heartbeat time.Duration
 	stream    pb.TxService_WatchTxServer
 	fail      context.CancelCauseFunc
@@ -162,7 +163,8 @@ func (r *router) watch(request *pb.WatchTxRequest, of []watchPart,
 	if request.GetHeartbeat() != nil {
 		m.heartbeat = request.GetHeartbeat().AsDuration()
 	}
-	m.positions, err = feed.ParseMergedToken(request.GetResumeToken(), target)
+	m.moved = r.movedDigest(of)
+	m.positions, err = feed.ParseMergedToken(request.GetResumeToken(), target, m.moved)
 	if err != nil {
 		return err
 	}
@@ -187,6 +189,7 @@ func mergedTarget(r *pb.WatchTxRequest) (t feed.Target, err error) {
 	if err != nil {
 		return t, err
 	}
+	t.Accounts = r.GetAccountEvents()
 	for _, state := range r.GetStates() {
 		t.States |= feed.States(stateOfWire(state))
 	}
@@ -271,7 +274,7 @@ func (m *merged) beat() (wait time.Duration, done bool, err error) {
 		Message: &pb.WatchTxResponse_Heartbeat{Heartbeat: &pb.Heartbeat{
 			Time: timestamppb.New(now), Behind: behind, MissingLedgers: missing,
 		}},
-		ResumeToken: feed.MergedToken(m.target, m.positions),
+		ResumeToken: feed.MergedToken(m.target, m.positions, m.moved),
 	})
 }
 
@@ -339,11 +342,8 @@ func (p *mergedPart) set(change func()) {
 
 // prepare resolves the request for the ledger, at the position of the stream.
 func (p *mergedPart) prepare(ctx context.Context) (feed.Request, error) {
-	request := &pb.WatchTxRequest{
-		Target: p.request.GetTarget(), States: p.request.GetStates(),
-		Labels: p.request.GetLabels(), Heartbeat: p.request.GetHeartbeat(),
-		UntilFinal: p.request.GetUntilFinal(),
-	}
+	request := proto.Clone(p.request).(*pb.WatchTxRequest)
+	request.ResumeToken = ""
 	out, err := p.ledger.txs.watchRequest(ctx, request,
 		auth.RightsOf(p.stream.Context()).Submitters())
 	if err != nil {
@@ -352,6 +352,7 @@ func (p *mergedPart) prepare(ctx context.Context) (feed.Request, error) {
 	p.mu.Lock()
 	position := p.positions[p.ledger.number.Load()]
 	p.mu.Unlock()
+	out.Prompt = true // whether it is away, or behind
 	out.Token, err = feed.ResumeAt(position)
 	return out, err
 }
@@ -375,7 +376,7 @@ func (c partClient) SendEvent(e *store.EventInfo, token string) error {
 	defer c.mu.Unlock()
 	c.move(token)
 	c.sentAt = c.clock.Now()
-	return watchClient{c.stream}.SendEvent(e, feed.MergedToken(c.target, c.positions))
+	return watchClient{c.stream}.SendEvent(e, feed.MergedToken(c.target, c.positions, c.moved))
 }
 
 func (c partClient) SendSnapshot(info store.TxInfo) error {

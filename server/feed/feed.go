@@ -23,6 +23,10 @@ type Reader interface {
 		after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error)
 	EventsSinceOf(ctx context.Context, since, until string, after store.EventKey, ids []txn.TxID,
 		limit int) ([]store.EventInfo, error)
+	// MovedOf returns those of these submitters that have moved to another ledger. Every later
+	// snapshot sees all events that they have here.
+	MovedOf(ctx context.Context,
+		ids []txn.SubmitterID) (map[txn.SubmitterID]*store.MovedError, error)
 }
 
 // Store is the part of the ledger that the feed and its streams read.
@@ -73,12 +77,14 @@ type Feed struct {
 
 	at     store.Position    // position of the feed. Only Run uses it
 	buffer []store.EventInfo // reused by each read. Only Run uses it
+	asked  time.Time         // when it last asked which accounts have moved. Only Run uses it
 
 	mu            sync.Mutex
 	ring          ring
 	subscriptions registry
-	head          store.Head // of the newest read that succeeded
-	run           uint64     // number of the first read without a gap to this one
+	moved         map[txn.SubmitterID]*store.MovedError // accounts of streams; the ring has the end
+	head          store.Head                            // of the newest read that succeeded
+	run           uint64                                // number of the first read without a gap to this one
 	// snapshot that ends the newest complete batch; empty while the feed idles
 	boundary string
 	edge     uint64 // index of the first event after it
@@ -113,6 +119,7 @@ func New(o Options) (*Feed, error) {
 		page:          PagesPerRead * o.Limits.PageEvents,
 		ring:          ring{capacity: o.Limits.RingEvents},
 		subscriptions: newRegistry(),
+		moved:         map[txn.SubmitterID]*store.MovedError{},
 		advanced:      make(chan struct{}),
 	}, nil
 }
@@ -187,6 +194,10 @@ func (f *Feed) read(ctx context.Context) error {
 	number := f.started
 	f.mu.Unlock()
 	f.metrics.reads.Add(ctx, 1)
+	moved, err := f.readMoved(ctx) // before the head, which then has all of their events
+	if err != nil {
+		return err
+	}
 	head, err := f.readHead(ctx)
 	if err != nil {
 		return fmt.Errorf("server: read the head of the feed: %w", err)
@@ -207,6 +218,7 @@ func (f *Feed) read(ctx context.Context) error {
 	f.edge = f.ring.end
 	f.finished = number
 	f.failing, f.down = false, false
+	f.leave(moved)
 	f.broadcastAdvance()
 	return nil
 }

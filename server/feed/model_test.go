@@ -28,8 +28,9 @@ type model struct {
 	failures  int // later reads that fail
 	epoch     int64
 	timeline  int64
-	promoted  uint64 // first number of the timeline
-	trimmed   uint64 // newest number of a removed event
+	promoted  uint64                     // first number of the timeline
+	trimmed   uint64                     // newest number of a removed event
+	moved     map[txn.SubmitterID]string // accounts that another ledger has
 }
 
 func newModel() *model {
@@ -140,6 +141,19 @@ func (m *model) since(since, until string, after store.EventKey, limit int,
 	}
 	slices.SortFunc(found, func(a, b store.EventInfo) int { return compareKeys(a.Key(), b.Key()) })
 	return found[:min(limit, len(found))], nil
+}
+
+func (m *model) MovedOf(_ context.Context,
+	ids []txn.SubmitterID) (map[txn.SubmitterID]*store.MovedError, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	moved := map[txn.SubmitterID]*store.MovedError{}
+	for _, id := range ids {
+		if ledger := m.moved[id]; ledger != "" {
+			moved[id] = &store.MovedError{Submitter: nameOf(id), Ledger: ledger}
+		}
+	}
+	return moved, m.fails()
 }
 
 func (m *model) EventsOfTx(_ context.Context, id txn.TxID, afterSeq int64,

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -48,7 +49,11 @@ func (m *multi) start() error {
 	if m.subscription.progress = m.progress; m.Token.given {
 		m.subscription.resumeAt(m.Token.position)
 		m.Token = Token{} // frees the snapshot in it
-		return m.sendNew()
+		err := m.sendNew()
+		if err == nil && m.Prompt && !m.done() {
+			err = m.sendHeartbeat(m.token(), false)
+		}
+		return err
 	}
 	if err := m.sendSnapshots(); err != nil {
 		return err
@@ -62,6 +67,9 @@ func (m *multi) start() error {
 func (m *multi) sendNew() error {
 	for {
 		events, err := m.next()
+		if _, left := errors.AsType[*LeftError](err); left && m.done() {
+			return nil
+		}
 		if err != nil || len(events) == 0 {
 			return err
 		}

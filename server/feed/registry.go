@@ -1,19 +1,29 @@
 package feed
 
-import "github.com/fencepost/fencepost/store"
+import (
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
 
 // registry indexes the open subscriptions by target, so that an event costs only as much as there
 // are streams that may want it.
 type registry struct {
 	count int // includes streams that are still joining
 	index map[Target]map[*subscription]struct{}
+	// accounts counts the subscriptions that end when their account moves to another ledger
+	accounts map[txn.SubmitterID]int
 }
 
 func newRegistry() registry {
-	return registry{index: map[Target]map[*subscription]struct{}{}}
+	return registry{index: map[Target]map[*subscription]struct{}{},
+		accounts: map[txn.SubmitterID]int{}}
 }
 
 func (r *registry) add(s *subscription) {
+	s.entered = true
+	for id := range s.target.accounts() {
+		r.accounts[id]++
+	}
 	for _, key := range s.target.indexKeys() {
 		if r.index[key] == nil {
 			r.index[key] = map[*subscription]struct{}{}
@@ -23,6 +33,14 @@ func (r *registry) add(s *subscription) {
 }
 
 func (r *registry) remove(s *subscription) {
+	if !s.entered {
+		return
+	}
+	for id := range s.target.accounts() {
+		if r.accounts[id]--; r.accounts[id] == 0 {
+			delete(r.accounts, id)
+		}
+	}
 	for _, key := range s.target.indexKeys() {
 		delete(r.index[key], s)
 		if len(r.index[key]) == 0 {

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
@@ -109,6 +110,9 @@ func (s *single) sendFromLedger() error {
 // missing from it.
 func (s *single) sendFromRing() (idle, gap bool, err error) {
 	events, behind, err := s.subscription.take()
+	if left, ok := errors.AsType[*LeftError](err); ok {
+		left.Seq = s.last
+	}
 	if err != nil {
 		return false, false, err
 	}

@@ -30,6 +30,9 @@ type Request struct {
 	Token      Token // of the target; the zero Token starts a new stream
 	Heartbeat  time.Duration
 	UntilFinal bool // end the stream once all named transactions are final
+	// Prompt makes a resumed stream of several transactions send a heartbeat as soon as it is up to
+	// date.
+	Prompt bool
 }
 
 // Serve streams events to the client until the stream is complete, the client's context ends, or

@@ -27,6 +27,7 @@ type subscription struct {
 	// restricted means that tokens must name no event of another stream: see Request
 	restricted bool
 	delivered  *store.Position // last position the client knows; nil unless restricted
+	entered    bool            // the registry has it
 }
 
 // rejoinPoint is the end of a batch: a snapshot, and the index of the first event after it.
@@ -94,7 +95,7 @@ func (s *subscription) leave() {
 	s.feed.mu.Lock()
 	defer s.feed.mu.Unlock()
 	s.feed.subscriptions.count--
-	s.feed.subscriptions.remove(s)
+	s.feed.remove(s)
 	s.feed.metrics.streams.Add(context.Background(), -1)
 }
 
@@ -140,7 +141,7 @@ func (s *subscription) peek() (chunks []chunk, behind bool, err error) {
 	case s.run != f.run, s.behind && !f.continues(&s.from):
 		return nil, false, store.ErrTokenExpired
 	case s.caughtUp:
-		return nil, false, nil
+		return nil, false, f.left(s.target)
 	case s.behind || s.next < f.ring.first:
 		if !s.behind {
 			// The position may be inside the batch that the feed is reading right now.
@@ -150,7 +151,7 @@ func (s *subscription) peek() (chunks []chunk, behind bool, err error) {
 		return nil, true, nil
 	case s.next == f.ring.end:
 		s.caughtUp = true
-		return nil, false, nil
+		return nil, false, f.left(s.target)
 	}
 	return f.ring.from(s.next, maxChunks), false, nil
 }

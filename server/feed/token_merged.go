@@ -11,11 +11,17 @@ import (
 )
 
 // The token of a stream over several ledgers is PREFIX "." VERSION, and for each ledger "."
-// NUMBER "~" POSITION. A ledger that is not in it was added, or had no position yet: the stream
+// NUMBER "~" POSITION, and last ".~" MOVED if there is a named transaction whose account has moved:
+// MOVED stands for which ledger has it, and the token is of no other stream. A ledger that is not in it was added, or had no position yet: the stream
 // starts there as a new one does, so that it misses nothing.
 
 // mergedVersion begins the rest of a token over several ledgers. No position begins with it.
 const mergedVersion = "~1"
+
+const movedMark = ".~"
+
+// IsMerged reports whether a token is of a stream over several ledgers.
+func IsMerged(token string) bool { return strings.HasPrefix(PositionOf(token), mergedVersion) }
 
 // PositionOf returns the position in a token of a stream of several transactions.
 func PositionOf(token string) string {
@@ -23,20 +29,25 @@ func PositionOf(token string) string {
 	return position
 }
 
-// MergedToken returns the token of a stream at these positions, by the numbers of the ledgers.
-func MergedToken(t Target, at map[int32]string) string {
+// MergedToken returns the token of a stream at these positions, by the numbers of the ledgers. moved
+// stands for the ledgers of the named transactions whose accounts have moved; empty: none has.
+func MergedToken(t Target, at map[int32]string, moved string) string {
 	var usual [usualToken]byte
 	text := append(appendPrefix(usual[:0], t), mergedVersion...)
 	for _, number := range slices.Sorted(maps.Keys(at)) {
 		text = strconv.AppendInt(append(text, '.'), int64(number), 10)
 		text = append(append(text, '~'), at[number]...)
 	}
+	if moved != "" {
+		text = append(append(text, movedMark...), moved...)
+	}
 	return string(text)
 }
 
 // ParseMergedToken parses the token of a stream over several ledgers; an empty text has no
-// positions. The token of a node with one ledger does not name that ledger: it is expired.
-func ParseMergedToken(text string, t Target) (map[int32]string, error) {
+// positions. The token of a node with one ledger does not name that ledger: it is expired. So is
+// one of before a named transaction moved to another ledger.
+func ParseMergedToken(text string, t Target, moved string) (map[int32]string, error) {
 	at := map[int32]string{}
 	if text == "" {
 		return at, nil
@@ -54,6 +65,10 @@ func ParseMergedToken(text string, t Target) (map[int32]string, error) {
 	}
 	if kind+"." != prefix(t) {
 		return nil, otherToken()
+	}
+	positions, was, _ := strings.Cut(positions, movedMark)
+	if was != moved {
+		return nil, store.ErrTokenExpired
 	}
 	if positions == "" {
 		return at, nil

@@ -2,6 +2,8 @@ package feed
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
@@ -64,12 +66,19 @@ func (p *progress) done() bool { return p != nil && p.open == 0 }
 func (s *stream) readProgress() error {
 	var current map[txn.TxID]store.TxVersion
 	ids := *s.Target.Txs
+	var moved map[txn.SubmitterID]*store.MovedError
 	err := s.retryRead(s.ctx, func(ctx context.Context) (err error) {
-		current, err = s.feed.store.TxVersions(ctx, ids)
+		moved, err = s.feed.store.MovedOf(ctx, slices.Collect(maps.Keys(s.Target.accounts())))
+		if err == nil {
+			current, err = s.feed.store.TxVersions(ctx, ids)
+		}
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	for id, to := range moved { // this ledger has its rows, as they were
+		return &LeftError{Account: id, Moved: to}
 	}
 	p, missing := newProgress(ids), []string{}
 	for _, id := range ids {
