@@ -82,9 +82,10 @@ type Feed struct {
 	mu            sync.Mutex
 	ring          ring
 	subscriptions registry
-	moved         map[txn.SubmitterID]*store.MovedError // accounts of streams; the ring has the end
-	head          store.Head                            // of the newest read that succeeded
-	run           uint64                                // number of the first read without a gap to this one
+	// accounts of streams that have moved, and whose events are all in the ring or before it
+	moved map[txn.SubmitterID]*store.MovedError
+	head  store.Head // of the newest read that succeeded
+	run   uint64     // number of the first read without a gap to this one
 	// snapshot that ends the newest complete batch; empty while the feed idles
 	boundary string
 	edge     uint64 // index of the first event after it

@@ -12,8 +12,8 @@ import (
 
 // The token of a stream over several ledgers is PREFIX "." VERSION, and for each ledger "."
 // NUMBER "~" POSITION, and last ".~" MOVED if there is a named transaction whose account has moved:
-// MOVED stands for which ledger has it, and the token is of no other stream. A ledger that is not in it was added, or had no position yet: the stream
-// starts there as a new one does, so that it misses nothing.
+// MOVED stands for the ledger that has it. A ledger that is not in it was added, or had no position
+// yet: the stream starts there as a new one does, so that it misses nothing.
 
 // mergedVersion begins the rest of a token over several ledgers. No position begins with it.
 const mergedVersion = "~1"
@@ -29,8 +29,9 @@ func PositionOf(token string) string {
 	return position
 }
 
-// MergedToken returns the token of a stream at these positions, by the numbers of the ledgers. moved
-// stands for the ledgers of the named transactions whose accounts have moved; empty: none has.
+// MergedToken returns the token of a stream at these positions, by the numbers of the ledgers.
+// Moved stands for the ledgers of the named transactions whose accounts have moved; empty: none
+// has.
 func MergedToken(t Target, at map[int32]string, moved string) string {
 	var usual [usualToken]byte
 	text := append(appendPrefix(usual[:0], t), mergedVersion...)
