@@ -318,8 +318,8 @@ func (c call) first(ctx context.Context, request proto.Message) (proto.Message, 
 		}
 	}
 	for _, p := range parts {
-		if isMissing(p.err) {
-			return nil, p.err
+		if codeOf(p.err) != codes.NotFound {
+			return nil, p.err // it may have it
 		}
 	}
 	return nil, parts[0].err
@@ -466,7 +466,7 @@ func (r *router) findPool(ctx context.Context, name string) (*ledger, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case len(missing) > 0: // it must be in one ledger only, also if that is found
+	case len(missing) > 0 && len(found) == 0: // the directory gave a name to one ledger only
 		return nil, aboutPool(name, missingLedgers(missing))
 	case len(found) > 1:
 		return nil, aboutPool(name, status.DecisionRefused(
@@ -574,8 +574,8 @@ func answered(parts []part) (those []part, missing []string, err error) {
 		switch {
 		case p.err == nil:
 			those = append(those, p)
-		case isMissing(p.err):
-			missing = append(missing, p.ledger.name)
+		case isMissing(p.err), codeOf(p.err) == codes.ResourceExhausted:
+			missing = append(missing, p.ledger.name) // also one that has no room for the call
 		default:
 			return nil, nil, p.err
 		}
