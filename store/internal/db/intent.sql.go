@@ -396,15 +396,15 @@ WITH intent AS MATERIALIZED (
            (SELECT s.chain_id FROM submitter s WHERE s.submitter_id = i.submitter_id) AS chain_id
       FROM intent i
      WHERE i.quota > 0
+), today AS MATERIALIZED (
+    -- read once, or a day that ends meanwhile counts twice
+    SELECT (clock_timestamp() AT TIME ZONE 'UTC')::DATE AS day
 ), usage AS MATERIALIZED (
     -- locked before anything is inserted: the rows below are sorted after they were selected
     SELECT u.caller, u.chain_id, clock_timestamp() AS read_at,
-           -- one time for all three, or a day that ends meanwhile counts twice
-           greatest(u.day, (statement_timestamp() AT TIME ZONE 'UTC')::DATE) AS day,
-           CASE WHEN u.day >= (statement_timestamp() AT TIME ZONE 'UTC')::DATE
-                THEN u.value ELSE 0 END AS value,
-           CASE WHEN u.day >= (statement_timestamp() AT TIME ZONE 'UTC')::DATE
-                THEN u.gas ELSE 0 END AS gas,
+           greatest(u.day, (SELECT d.day FROM today d)) AS day,
+           CASE WHEN u.day >= (SELECT d.day FROM today d) THEN u.value ELSE 0 END AS value,
+           CASE WHEN u.day >= (SELECT d.day FROM today d) THEN u.gas ELSE 0 END AS gas,
            u.creates, greatest(0, extract(epoch FROM clock_timestamp() - u.creates_at)) AS age
       FROM caller_usage u
      WHERE ((u.caller, u.chain_id)
