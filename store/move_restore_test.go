@@ -191,13 +191,12 @@ func TestLease_TimelineChanged_WaitsForDirectory(t *testing.T) {
 	t.Parallel()
 	k := newMoveKit(t)
 	alice, l := k.old.owned(k.eu, "alice")
-	bob, mine := k.old.owned(k.eu, "bob")
+	bob, _ := k.old.owned(k.eu, "bob")
 	k.moves(k.prepare("alice"), l)
 	alone := k.old.open("a") // its directory is down
-	if l, err := alone.AcquireOne(k.ctx, bob); err != nil || l == nil {
+	mine, err := alone.AcquireOne(k.ctx, bob)
+	if err != nil || mine == nil {
 		t.Fatalf("no lease without a change: %v", err)
-	} else {
-		mine = l
 	}
 	k.unseal()
 	k.old.exec("UPDATE ledger SET timeline = timeline + 1")
