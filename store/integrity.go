@@ -264,6 +264,7 @@ var schemaObjects = []string{
 	"submitter_settled.submitter_settled_submitter_id_fkey",
 	"top_up.request_is_here",
 	"top_up.top_up_amount_check",
+	"top_up.top_up_mac_check",
 	"top_up.top_up_no_check",
 	"top_up.top_up_other",
 	"top_up.top_up_pkey",

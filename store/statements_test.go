@@ -170,7 +170,9 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		// So is AccountMove: TestMove.
 		"BeginMove":          {"INSERT INTO directory_move"},
 		"RedirectMove":       {"UPDATE directory_move"},
+		"AdoptMove":          {"INSERT INTO directory_move"},
 		"SealMove":           {"UPDATE directory_move"},
+		"MovesAsked":         {"UPDATE ledger"},
 		"FinishMove":         {"UPDATE directory_account", "UPDATE directory_move"},
 		"ClaimArrival":       {"INSERT INTO directory_move", "UPDATE directory_account"},
 		"SealLease":          {"UPDATE submitter_lease"},
