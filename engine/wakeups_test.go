@@ -69,11 +69,13 @@ func TestQueue_WakeUpsAlone_NothingWaits(t *testing.T) {
 				}
 			}
 			c.eventually("all are final", func() error {
-				// a command wakes the owner, so it is sent only where one is needed
+				// a command wakes the owner, so it is sent only where one is needed and none waits
 				for _, of := range c.submitters {
 					const stopped = "SELECT count(*) FROM submitter s LEFT JOIN " +
 						"submitter_nonce_cursor n USING (submitter_id) WHERE s.submitter_id = $1 " +
-						"AND (s.status = 'PAUSED' OR n.protect_reason IS NOT NULL)"
+						"AND (s.status = 'PAUSED' OR n.protect_reason IS NOT NULL) " +
+						"AND NOT EXISTS (SELECT FROM submitter_command c " +
+						"WHERE c.submitter_id = s.submitter_id AND c.applied_at IS NULL)"
 					if c.number(stopped, int32(of)) > 0 {
 						ask(of, store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume})
 						ask(of, store.Ask{Kind: txn.CommandResume})

@@ -45,9 +45,15 @@ func Decide(v *View) Step {
 
 // nextCommand applies the oldest command. While that waits for the chain, it applies a later one
 // that needs no external data: an unavailable chain must not delay PROTECT or CANCEL. All commands
-// wait behind an EXIT_PROTECT.
+// wait behind an EXIT_PROTECT, which waits until all known receipts are recorded: it is refused
+// while they are not, and a stream of such commands would be refused for ever.
 func nextCommand(v *View) (Step, bool) {
 	for i, c := range v.Commands {
+		if i == 0 && c.Kind == CommandExitProtect {
+			if step, ok := trackAll(v); ok {
+				return step, true
+			}
+		}
 		switch {
 		case i > 0 && c.Kind == CommandExitProtect:
 			return nil, false

@@ -614,3 +614,22 @@ func TestResolve_ConsumerUnavailable(t *testing.T) {
 		}
 	}
 }
+
+// A stream of EXIT_PROTECT must not delay the receipt without which each of them is refused.
+func TestExitProtect_ReceiptKnown_RecordedFirst(t *testing.T) {
+	t.Parallel()
+	w, b := sentWorld(t, 1)
+	w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{
+		ID:     1,
+		Reason: ProtectByOperator,
+	}
+	w.include(b.Attempt.Hash, true)
+	w.view.Commands = []Command{
+		{ID: 5, Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
+	}
+	record, ok := Decide(&w.view).(Record)
+	if !ok || len(record.Change.Writes) != 1 ||
+		record.Change.Writes[0].Kind != EventIncluded {
+		t.Fatalf("%+v", Decide(&w.view))
+	}
+}
