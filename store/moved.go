@@ -39,26 +39,9 @@ func (e *MovedError) Is(target error) bool { return target == ErrMoved }
 // directory has none.
 func (s *Store) SealMoved(ctx context.Context) (sealed []string, err error) {
 	const verb = "ask the directory for moved accounts"
-	self, err := s.read().LedgerOfMove(ctx)
+	self, away, err := s.mustSeal(ctx)
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
-	}
-	if self.DirectoryNo == nil {
-		return nil, nil
-	}
-	var away []db.MovedAwayRow
-	switch {
-	case self.HasDirectory:
-	case s.cfg.Directory == nil:
-		return nil, fmt.Errorf("store: %s: %w: set directory.url", verb, ErrDirectory)
-	default:
-		away, err = s.cfg.Directory.movedAway(ctx, *self.DirectoryNo)
-		if errors.Is(err, ErrNoRights) {
-			return nil, fmt.Errorf("store: %s: %w", verb, err)
-		}
-		if err != nil {
-			return nil, s.failed(ctx, verb, err)
-		}
 	}
 	for _, m := range away {
 		is, err := s.read().HasLeft(ctx, db.HasLeftParams{SubmitterID: m.SubmitterID, Name: m.Name})
@@ -71,6 +54,9 @@ func (s *Store) SealMoved(ctx context.Context) (sealed []string, err error) {
 			return nil, s.failed(ctx, fmt.Sprintf("set the tombstone of submitter %q", m.Name),
 				err)
 		}
+	}
+	if self.DirectoryNo == nil {
+		return sealed, nil
 	}
 	// of the moment before the directory was asked: a later fail-over is another one
 	err = s.read().MovesAsked(ctx, self.Timeline)
@@ -97,22 +83,33 @@ func (s *Store) movedAway(ctx context.Context, no int32) ([]db.MovedAwayRow, err
 	return all, err
 }
 
-// mustSeal lists the accounts that must have a tombstone when the ledger is recovered. It fails
-// without the directory, unless that is in this database: no account leaves such a ledger.
-func (s *Store) mustSeal(ctx context.Context) ([]db.MovedAwayRow, error) {
-	self, err := s.read().LedgerOfMove(ctx)
-	if err != nil || self.DirectoryNo == nil || self.HasDirectory {
-		return nil, err
+// mustSeal lists the accounts that must have a tombstone in this ledger. It fails without the
+// directory, unless that is in this database: no account leaves such a ledger. A ledger that does
+// not know its directory may have been restored to before it joined.
+func (s *Store) mustSeal(ctx context.Context) (self db.LedgerOfMoveRow, away []db.MovedAwayRow,
+	err error) {
+	self, err = s.read().LedgerOfMove(ctx)
+	switch {
+	case err != nil, self.HasDirectory, self.DirectoryNo == nil && s.cfg.Directory == nil:
+		return self, nil, err
+	case s.cfg.Directory == nil:
+		return self, nil, errDirectoryNeeded
+	case self.DirectoryNo != nil:
+		away, err = s.cfg.Directory.movedAway(ctx, *self.DirectoryNo)
+		return self, away, err
 	}
-	if s.cfg.Directory == nil {
-		return nil, errDirectoryNeeded
+	ledgers, err := s.cfg.Directory.read().DirectoryLedgers(ctx)
+	for _, l := range ledgers {
+		if l.LedgerID == self.LedgerID {
+			away, err = s.cfg.Directory.movedAway(ctx, l.No)
+		}
 	}
-	return s.cfg.Directory.movedAway(ctx, *self.DirectoryNo)
+	return self, away, err
 }
 
-// errDirectoryNeeded is returned by a recovery that cannot ask for moved accounts.
-var errDirectoryNeeded = fmt.Errorf("%w: accounts may have moved to other ledgers since the "+
-	"backup; give --config with directory.url", ErrDirectory)
+// errDirectoryNeeded is returned by a ledger that cannot ask for moved accounts.
+var errDirectoryNeeded = fmt.Errorf("%w: accounts may have moved to other ledgers since a "+
+	"backup; set directory.url, or give --config with it", ErrDirectory)
 
 // sealAll is sealAgain for several moves.
 func sealAll(ctx context.Context, tx pgx.Tx, away []db.MovedAwayRow) error {

@@ -71,7 +71,7 @@ type MoveReport struct {
 func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 	var report RecoverReport
 	const verb = "recover the ledger"
-	away, err := s.mustSeal(ctx)
+	_, away, err := s.mustSeal(ctx)
 	if err != nil {
 		return RecoverReport{}, s.failed(ctx, verb, err)
 	}
@@ -106,7 +106,7 @@ func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 func (s *Store) Move(ctx context.Context) (MoveReport, error) {
 	var report MoveReport
 	const verb = "move the ledger"
-	away, err := s.mustSeal(ctx)
+	_, away, err := s.mustSeal(ctx)
 	if err != nil {
 		return MoveReport{}, s.failed(ctx, verb, err)
 	}

@@ -353,7 +353,8 @@ func (q *Queries) PoolsOfLedger(ctx context.Context) ([]PoolsOfLedgerRow, error)
 const setDirectory = `-- name: SetDirectory :exec
 UPDATE ledger
    SET directory_no = $1::INT, ledger_name = $2::TEXT,
-       moves_timeline = CASE WHEN $3::BOOLEAN THEN timeline ELSE moves_timeline END
+       moves_timeline = CASE WHEN $3::BOOLEAN AND directory_no IS NULL THEN timeline
+                             ELSE moves_timeline END
 `
 
 type SetDirectoryParams struct {
@@ -363,6 +364,8 @@ type SetDirectoryParams struct {
 }
 
 // SetDirectory records the directory; @none_left: no account has left the ledger according to it.
+// A ledger that joins again must ask: the directory may have been restored, and miss moves until
+// the others have joined again too.
 func (q *Queries) SetDirectory(ctx context.Context, arg SetDirectoryParams) error {
 	_, err := q.db.Exec(ctx, setDirectory, arg.No, arg.Name, arg.NoneLeft)
 	return err

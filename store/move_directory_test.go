@@ -1,0 +1,93 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// begun makes the directory as it was when the move had begun, as a backup of it restores it.
+func (k *moveKit) begun() {
+	k.t.Helper()
+	k.exec("UPDATE directory_move SET step = 'BEGUN', token = NULL, to_epoch = NULL")
+	k.exec("UPDATE directory_account a SET no = m.from_no FROM directory_move m " +
+		"WHERE m.name = a.name")
+}
+
+// TestDirectory_RestoredWithOldLedger_JoinIsNoAnswer: both the directory and the old ledger are
+// restored to before the tombstone. A ledger that joins again gives no lease before the directory
+// has answered, which is once the others have joined again.
+func TestDirectory_RestoredWithOldLedger_JoinIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for name, backup := range map[string]func(*moveKit){
+		"begun": (*moveKit).begun,
+		"no move": func(k *moveKit) {
+			k.begun()
+			k.exec("DELETE FROM directory_move")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newMoveKit(t)
+			alice, l := k.old.owned(k.eu, "alice")
+			k.moves(k.prepare("alice"), l)
+			k.unseal()
+			backup(k)
+			k.old.exec("UPDATE ledger SET timeline = timeline + 1")
+			for i, name := range []string{"eu1", "us1"} {
+				if _, err := k.join(i+1, name); err != nil {
+					t.Errorf("join %s again: %v", name, err)
+				}
+				if got, err := k.eu.AcquireOne(k.ctx, alice); err != nil || got != nil {
+					t.Errorf("after %s joined, the old ledger gave a lease: %v %v", name, got,
+						err)
+				}
+			}
+			sealed, err := k.eu.SealMoved(k.ctx)
+			if err != nil || len(sealed) != 1 {
+				t.Errorf("sealed %v %v", sealed, err)
+			}
+			if here, there := k.oneLedger(alice, "at the end"); here != nil || there == nil {
+				t.Errorf("lease in the old ledger %t, in the new one %t", here != nil,
+					there != nil)
+			}
+		})
+	}
+}
+
+// TestMove_OlderThanJoin_NotRevived: the old ledger is restored to before it joined the directory,
+// which knows it.
+func TestMove_OlderThanJoin_NotRevived(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]func(*moveKit) error{
+		"node start": func(k *moveKit) error { _, err := k.eu.SealMoved(k.ctx); return err },
+		"recover":    func(k *moveKit) error { _, err := k.from.Recover(k.ctx); return err },
+		"moved":      func(k *moveKit) error { _, err := k.from.Move(k.ctx); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newMoveKit(t)
+			id, l := k.old.owned(k.eu, "alice")
+			waits := k.old.queue(k.eu, id, "waits")
+			_, err := k.prepare("alice").Run(k.ctx, time.Millisecond, k.owner(l))
+			k.must(err)
+			k.unseal()
+			k.old.exec("UPDATE submitter SET directory_no = NULL")
+			k.old.exec("UPDATE ledger SET directory_no = NULL, ledger_name = NULL")
+			k.must(again(k))
+			k.refusesAll(id, l, waits.ID)
+			if _, err := k.join(1, "eu1"); err != nil {
+				t.Errorf("join again: %v", err)
+			}
+			if here, there := k.oneLedger(id, name); here != nil || there == nil {
+				t.Errorf("lease in the old ledger %t, in the new one %t", here != nil,
+					there != nil)
+			}
+			if bob, _, err := k.eu.Register(k.ctx, registration("bob", 7)); err != nil ||
+				bob.ID <= txn.SubmitterID(id) {
+				t.Errorf("a new account: %d %v", bob.ID, err)
+			}
+		})
+	}
+}
