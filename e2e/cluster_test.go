@@ -134,6 +134,6 @@ func (cl *cluster) tryCreate(submitter, request string,
 func (cl *cluster) verifySendings(t *testing.T) {
 	t.Helper()
 	for _, m := range cl.members {
-		m.tap.verify(t, cl.ledger.lost...)
+		m.tap.verify(t, cl.ledger.lost)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -26,13 +27,9 @@ type ledgerHistory struct {
 	moves      atomic.Int64 // by dump and restore
 	executions *executions
 
-	lost []span // in which commits were made and lost, and their bytes sent
+	// lost has when each attempt was recorded that a fail-over lost: the owner may have sent it.
+	lost map[common.Hash]time.Time
 }
-
-// span is a time span.
-type span struct{ from, to time.Time }
-
-func (s span) has(at time.Time) bool { return !at.Before(s.from) && !at.After(s.to) }
 
 // callOf is call n of a submitter, and its payload.
 func (h *ledgerHistory) callOf(submitter, n int) (execution, *fencepostv1.Payload) {
@@ -74,7 +71,6 @@ func (s *faultInjector) failOver(string) {
 	s.t.Cleanup(func() { _ = standby.Stop(context.Background()) })
 	s.external.pause()
 	defer s.external.resume()
-	from := time.Now() // the standby may lack later commits
 	s.awaitReplay(primary)
 	if err := standby.Kill(); err != nil {
 		s.t.Error(err)
@@ -86,7 +82,7 @@ func (s *faultInjector) failOver(string) {
 	})
 	before := s.nonces()
 	s.cl.ledger.losses.Add(1)
-	if err := errors.Join(primary.Stop(ctx), standby.Restart(ctx)); err != nil {
+	if err := errors.Join(primary.Kill(), standby.Restart(ctx)); err != nil {
 		s.t.Error(err)
 		return
 	}
@@ -98,8 +94,60 @@ func (s *faultInjector) failOver(string) {
 	}
 	s.t.Logf("the fail-over lost nonces of %d submitters", s.lostNonces(before))
 	s.operate.Do(func() { s.wgOperator.Go(s.operator) })
+	s.noteLost(ctx, primary)
 	s.awaitRecovery()
-	s.cl.ledger.lost = append(s.cl.ledger.lost, span{from, time.Now()})
+}
+
+// noteLost reads from the old primary, which no node reaches any more, what it alone recorded.
+func (s *faultInjector) noteLost(ctx context.Context, primary *pgembed.Server) {
+	if err := primary.Restart(ctx); err != nil {
+		s.t.Error(err)
+		return
+	}
+	pool := openPool(s.t, primary.URL("postgres"))
+	defer pool.Close()
+	had, err := attempts(ctx, pool)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	var has map[common.Hash]time.Time
+	eventually(s.t, 30*time.Second, "the ledger is read", func() (err error) {
+		has, err = attempts(ctx, s.cl.pool)
+		return err
+	})
+	if s.cl.ledger.lost == nil {
+		s.cl.ledger.lost = map[common.Hash]time.Time{}
+	}
+	lost := 0
+	for hash, at := range had {
+		if again, recorded := has[hash]; !recorded || !again.Equal(at) {
+			s.cl.ledger.lost[hash] = at
+			lost++
+		}
+	}
+	if lost == 0 {
+		s.t.Error("the fail-over lost no attempt")
+	}
+	if err := primary.Stop(ctx); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// attempts reads when each attempt was recorded.
+func attempts(ctx context.Context, ledger *pgxpool.Pool) (map[common.Hash]time.Time, error) {
+	rows, err := ledger.Query(ctx, "SELECT tx_hash, created_at FROM tx_attempt")
+	if err != nil {
+		return nil, err
+	}
+	at := map[common.Hash]time.Time{}
+	var hash []byte
+	var recorded time.Time
+	_, err = pgx.ForEachRow(rows, []any{&hash, &recorded}, func() error {
+		at[common.BytesToHash(hash)] = recorded
+		return nil
+	})
+	return at, err
 }
 
 // awaitReplay waits until a standby has replayed all commits so far.

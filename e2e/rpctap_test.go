@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -166,13 +165,12 @@ func rawTransactions(body []byte) (list [][]byte) {
 }
 
 // verify requires every broadcast to have been recorded before. If the ledger was down at that
-// moment, the record's time decides later. A fail-over loses what was recorded while it lasted, and
-// the new primary may be the one that was asked.
-func (p *tap) verify(t *testing.T, lost ...span) {
+// moment, the record's time decides later. What a fail-over lost was recorded by the old primary.
+func (p *tap) verify(t *testing.T, lost map[common.Hash]time.Time) {
 	t.Helper()
 	for _, s := range p.all() {
-		if s.asked && s.known ||
-			slices.ContainsFunc(lost, func(l span) bool { return l.has(s.at) }) {
+		if before, recorded := lost[s.hash]; s.asked && s.known ||
+			recorded && !before.After(s.at) {
 			continue
 		}
 		var recorded *time.Time

@@ -41,7 +41,7 @@ func newDriven(t *testing.T, b *beacon, confirmations int, settings string) *dri
 // end holds all that was sent to law L3, and stops the node.
 func (d *driven) end(t *testing.T) {
 	t.Helper()
-	d.tap.verify(t)
+	d.tap.verify(t, nil)
 	d.proc.stop(t)
 }
 
