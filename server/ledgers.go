@@ -222,22 +222,24 @@ func (l *ledger) read(ctx context.Context, r *router,
 // is not asked.
 type index struct {
 	mu    sync.RWMutex
-	names map[string]*ledger // by name and by account id
-	pools map[string]*ledger
+	names map[string]*ledger // by the names of submitters
+	// accounts has the names of submitters, by account id
+	accounts map[string]string
+	pools    map[string]*ledger
 	// moved has the ledgers of submitters whose number is another's
 	moved map[txn.SubmitterID]*ledger
 }
 
 func newIndex() *index {
-	return &index{names: map[string]*ledger{}, pools: map[string]*ledger{},
-		moved: map[txn.SubmitterID]*ledger{}}
+	return &index{names: map[string]*ledger{}, accounts: map[string]string{},
+		pools: map[string]*ledger{}, moved: map[txn.SubmitterID]*ledger{}}
 }
 
 func (x *index) add(l *ledger, s txn.Submitter) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.names[s.Name] = l
-	x.names[txn.AccountID(s.Chain, s.Address)] = l
+	x.accounts[txn.AccountID(s.Chain, s.Address)] = s.Name
 	if s.ID.Ledger() != l.number.Load() {
 		x.moved[s.ID] = l
 	} else {
@@ -245,10 +247,35 @@ func (x *index) add(l *ledger, s txn.Submitter) {
 	}
 }
 
+// submitter returns the ledger of a submitter, by name or account id; nil if it is not known.
 func (x *index) submitter(text string) *ledger {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.names[text]
+	return x.names[x.nameOf(text)]
+}
+
+// name returns the name of a submitter, by name or account id; an account id that is not known
+// stays as it is.
+func (x *index) name(text string) string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.nameOf(text)
+}
+
+func (x *index) nameOf(text string) string {
+	if name, ok := x.accounts[text]; ok {
+		return name
+	}
+	return text
+}
+
+// addName records the name of a submitter that a request may have named by its account id.
+func (x *index) addName(text, name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if text != name {
+		x.accounts[text] = name
+	}
 }
 
 func (x *index) id(id txn.SubmitterID) *ledger {
@@ -275,7 +302,7 @@ func (x *index) move(name string, l *ledger) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if name != "" {
-		x.names[name] = l
+		x.names[x.nameOf(name)] = l
 	}
 }
 
@@ -289,7 +316,8 @@ func (x *index) moveID(id txn.SubmitterID, l *ledger) {
 func (x *index) forget(text string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	delete(x.names, text)
+	delete(x.names, x.nameOf(text))
+	delete(x.accounts, text)
 	delete(x.pools, text)
 }
 

@@ -1,11 +1,14 @@
 package server
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/txn"
 )
 
 // TestLedgers_PoolWhileAnotherIsDown_Found: a pool needs its own ledger only, also on a node that
@@ -52,4 +55,53 @@ func TestLedgers_OneIsBusy_Retryable(t *testing.T) {
 	}
 	_, err = n.txs.GetTx(n.ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_Hash{Hash: hash}})
 	wantStatus(t, err, codes.NotFound, "TX_NOT_FOUND")
+}
+
+// TestLedgers_AccountIDWhileDown_ByRights: a caller that names an account by its id learns that its
+// own ledger is down, and nothing of the ledgers of others.
+func TestLedgers_AccountIDWhileDown_ByRights(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, "eu1", "eu2", "us1")
+	var address txn.Address
+	copy(address[:], "at-eu2")
+	id := txn.AccountID(chainID, address)
+	begin := func(name string) *node {
+		return s.node(name, func(o *Options) {
+			o.Callers = []auth.Caller{
+				{Name: "admin", Tokens: []string{tokenOf("admin")}, Operator: true,
+					Submitters: []string{auth.AllSubmitters}},
+				{Name: "shop", Tokens: []string{tokenOf("shop")}, Submitters: []string{"at-eu2"}},
+				{Name: "other", Tokens: []string{tokenOf("other")},
+					Submitters: []string{"at-eu1"}}}
+		})
+	}
+	of := s.ctx
+	s.ctx = role{token: tokenOf("admin")}.in(of)
+	create := func(n *node, caller string) error {
+		_, err := n.txs.CreateTx(role{token: tokenOf(caller)}.in(of), &pb.CreateTxRequest{
+			Submitter: id, RequestId: "r", Payload: payload()})
+		return err
+	}
+	knows := begin("n")
+	knows.eventually("the node knows the account",
+		func() bool { return knows.server.router.index.submitter(id) != nil })
+	s.down(knows, 1)
+	wantStatus(t, create(knows, "shop"), codes.Unavailable, "STORE_UNAVAILABLE")
+	wantStatus(t, create(knows, "other"), codes.PermissionDenied, "PERMISSION_DENIED")
+	later := begin("m")
+	for _, caller := range []string{"shop", "other"} {
+		got := wantStatus(t, create(later, caller), codes.Unavailable, "STORE_UNAVAILABLE")
+		if strings.Contains(got.Proto().String(), "eu2") {
+			t.Errorf("a node that does not know the account tells %s its ledger: %v", caller, got)
+		}
+	}
+
+	// The ledger that the account has left names the one that is down.
+	s.proxies[1].Heal()
+	s.await(knows)
+	s.moveAccount()
+	s.down(knows, 2)
+	moved := begin("o")
+	wantStatus(t, create(moved, "shop"), codes.Unavailable, "STORE_UNAVAILABLE")
+	wantStatus(t, create(moved, "other"), codes.PermissionDenied, "PERMISSION_DENIED")
 }

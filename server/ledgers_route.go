@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -386,7 +385,8 @@ func mayName(ctx context.Context, text string) bool {
 }
 
 // ofSubmitter returns the ledger of a submitter, by name or account id. Of one that the caller has
-// no right to, or that no ledger has, it returns any: its services return the error.
+// no right to, or that no ledger has, it returns any: its services return the error. No error names
+// the ledger of another caller's account.
 func (r *router) ofSubmitter(ctx context.Context, text string) (*ledger, error) {
 	chain, address, isAccount, err := txn.ParseAccountID(text)
 	if err != nil || text == "" {
@@ -394,17 +394,31 @@ func (r *router) ofSubmitter(ctx context.Context, text string) (*ledger, error) 
 	}
 	if isAccount {
 		text = txn.AccountID(chain, address)
-	} else if !mayName(ctx, text) {
+	}
+	if known := r.index.submitter(text) != nil; (known || !isAccount) && !r.mayUse(ctx, text) {
 		return r.any(), nil
 	}
 	l, missing, err := r.locate(ctx, text)
 	switch {
-	case err != nil || l != nil:
-		return l, err
-	case len(missing) > 0 && (!isAccount || auth.RightsOf(ctx).Submitters() == nil):
+	case err != nil:
+		return nil, err
+	case l != nil && !r.mayUse(ctx, text):
+		return r.any(), nil
+	case l != nil:
+		return l, nil
+	case len(missing) > 0:
+		if !r.mayUse(ctx, text) { // whose account it is, is not known
+			missing = []string{"a ledger"}
+		}
 		return nil, status.About(fmt.Sprintf("submitter %q", text), missingLedgers(missing))
 	}
 	return r.any(), nil
+}
+
+// mayUse reports whether the caller has a right to a submitter, by name or account id; false for an
+// account id that is not known.
+func (r *router) mayUse(ctx context.Context, text string) bool {
+	return mayName(ctx, r.index.name(text))
 }
 
 // locate returns the ledger that has a submitter, or had it last; nil if none has. missing are
@@ -414,11 +428,14 @@ func (r *router) locate(ctx context.Context, text string) (l *ledger, missing []
 	if l := r.index.submitter(text); l != nil {
 		return l, nil, nil
 	}
-	var left atomic.Pointer[ledger] // which the account has left
+	var mu sync.Mutex
+	left := map[string]*store.MovedError{} // by the ledgers that the account has left
 	found, missing, err := r.find(ctx, func(ctx context.Context, l *ledger) (bool, error) {
 		id, err := l.store.Lookup(ctx, text)
-		if errors.Is(err, store.ErrMoved) {
-			left.Store(l)
+		if moved, ok := errors.AsType[*store.MovedError](err); ok {
+			mu.Lock()
+			defer mu.Unlock()
+			left[l.name] = moved
 			return false, nil
 		}
 		if errors.Is(err, store.ErrSubmitterNotFound) {
@@ -436,7 +453,24 @@ func (r *router) locate(ctx context.Context, text string) (l *ledger, missing []
 	if err == nil && len(found) > 0 {
 		return found[0], nil, nil
 	}
-	return left.Load(), missing, err // the former one names the ledger that the account moved to
+	return r.lastOf(text, left), missing, err
+}
+
+// lastOf returns the ledger that an account has moved to last; one that it has left if the node does
+// not serve that. nil if it has left none.
+func (r *router) lastOf(text string, left map[string]*store.MovedError) (last *ledger) {
+	for _, l := range r.ledgers {
+		moved := left[l.name]
+		if moved == nil || left[moved.Ledger] != nil {
+			continue
+		}
+		r.index.addName(text, moved.Submitter)
+		if next := r.movedTo(moved); next != nil {
+			return next
+		}
+		last = l // its services name the other one
+	}
+	return last
 }
 
 // ofPool returns the ledger of a pool.
