@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -87,4 +89,59 @@ func TestLedgers_AccountMoved_Followed(t *testing.T) {
 			t.Errorf("%s is listed %d times, among %d", id, seen[id], len(seen))
 		}
 	}
+}
+
+// TestLedgers_UndeliveredOfMoved_InFormerLedger: decisions on the undelivered events of a
+// transaction reach the ledger that has them, also after its account has moved.
+func TestLedgers_UndeliveredOfMoved_InFormerLedger(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, "eu1", "eu2", "us1")
+	n := s.node("n")
+	id := n.create("at-eu2", "1").GetTxId()
+	account := txID(t, id).Submitter()
+	for _, h := range s.of {
+		s.must(h.store.EnsureSinks(s.ctx, []string{"hook"}))
+	}
+	park := func(ledger int, first, last int64) {
+		_, err := s.of[ledger].db.Pool.Exec(s.ctx, `INSERT INTO sink_parked (sink, tx_id,
+			submitter_id, next_seq, last_seq) VALUES ('hook', $1, $2, $3, $4)`,
+			id, int32(account), first, last)
+		s.must(err)
+	}
+	park(1, 1, 2)
+	s.moveAccount()
+	park(2, 3, 3)
+	n = s.node("m")
+	sinks := pb.NewSinkServiceClient(n.conn)
+	skip := func(seq uint64) error {
+		_, err := sinks.SkipUndelivered(n.ctx,
+			&pb.SkipUndeliveredRequest{Sink: "hook", TxId: id, Seq: seq, Reason: why})
+		return err
+	}
+	retry := func() (int64, error) {
+		r, err := sinks.RetryUndelivered(n.ctx,
+			&pb.RetryUndeliveredRequest{Sink: "hook", TxId: id, Reason: why})
+		return r.GetRetried(), err
+	}
+	n.eventually("the node knows where the account is",
+		func() bool { return n.server.router.index.id(account) != nil })
+	if got, err := retry(); err != nil || got != 1 {
+		t.Errorf("retried: %d %v", got, err)
+	}
+	n.must(skip(1))
+	wantStatus(t, skip(1), codes.FailedPrecondition, "DECISION_REFUSED")
+	n.must(skip(3))
+	s.down(n, 2)
+	n.must(skip(2))
+	for i, h := range s.of {
+		if got := h.count("sink_parked"); got != 0 {
+			t.Errorf("ledger %s has %d parked transactions", s.names[i], got)
+		}
+	}
+	wantStatus(t, skip(2), codes.Unavailable, "STORE_UNAVAILABLE") // the other one may have it
+	s.proxies[2].Heal()
+	s.await(n)
+	wantStatus(t, skip(2), codes.FailedPrecondition, "DECISION_REFUSED")
+	_, err := retry()
+	wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
 }

@@ -121,7 +121,7 @@ var routes = map[string]route{
 	pb.SinkService_PauseSink_FullMethodName:        inAll,
 	pb.SinkService_ResumeSink_FullMethodName:       inAll,
 	pb.SinkService_RetryUndelivered_FullMethodName: retryUndelivered,
-	pb.SinkService_SkipUndelivered_FullMethodName:  toTx,
+	pb.SinkService_SkipUndelivered_FullMethodName:  skipUndelivered,
 	pb.SinkService_ReplaySink_FullMethodName:       replaySink,
 
 	pb.NonceService_AllocateNonce_FullMethodName:     toSubmitter,

@@ -199,18 +199,53 @@ func inAll(ctx context.Context, c call, request proto.Message) (proto.Message, e
 	return parts[0].response, nil
 }
 
+// retryUndelivered retries in each ledger: the undelivered events of one transaction are in those
+// that its account was in when they happened.
 func retryUndelivered(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	parts := c.ask(ctx, same(request))
 	if request.(*pb.RetryUndeliveredRequest).GetTxId() != "" {
-		return toTx(ctx, c, request)
+		those, err := decidedIn(parts)
+		if err != nil {
+			return nil, err
+		}
+		return those[0].response, nil // one transaction
 	}
 	sum := &pb.RetryUndeliveredResponse{}
-	for _, p := range c.ask(ctx, same(request)) {
+	for _, p := range parts {
 		if p.err != nil {
 			return nil, p.err
 		}
 		sum.Retried += p.response.(*pb.RetryUndeliveredResponse).GetRetried()
 	}
 	return sum, nil
+}
+
+// skipUndelivered gives up an event in the ledger where it is undelivered: one only, as an event
+// happened in one ledger.
+func skipUndelivered(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	parts, err := decidedIn(c.ask(ctx, same(request)))
+	if err != nil {
+		return nil, err
+	}
+	return parts[0].response, nil
+}
+
+// decidedIn returns the parts of ledgers in which a transaction has undelivered events. If none has
+// and one did not respond it returns that error, as the events may be there.
+func decidedIn(parts []part) (those []part, err error) {
+	for _, p := range parts {
+		refused := errors.Is(p.err, store.ErrNotParked) || errors.Is(p.err, store.ErrSinkNotFound)
+		switch {
+		case p.err == nil:
+			those = append(those, p)
+		case err == nil, !refused, errors.Is(err, store.ErrSinkNotFound):
+			err = p.err
+		}
+	}
+	if len(those) > 0 {
+		return those, nil
+	}
+	return nil, err
 }
 
 func replaySink(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
