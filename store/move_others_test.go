@@ -102,6 +102,8 @@ func TestMove_WriterRunsLong_PausesGrow(t *testing.T) {
 	k.from = k.old.open("move", k.old.asOwner, func(c *Config) {
 		c.Directory, c.Clock = directory, slow
 	})
+	_, err := k.from.taker.Exec(k.ctx, "SET lock_timeout = 0") // the move has one of its own
+	k.must(err)
 	moved, err := k.prepare("alice").Run(k.ctx, poll, k.owner(l))
 	k.must(err)
 	want := []time.Duration{2 * poll, 3 * poll, 4 * poll}

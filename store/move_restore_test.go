@@ -52,11 +52,24 @@ func TestMove_SameOwnerInBackup_ArrivesProtected(t *testing.T) {
 			k.old.exec("ALTER TABLE submitter_lease DISABLE TRIGGER USER")
 			k.old.exec("UPDATE submitter_lease SET fencing_token = $1", token)
 			k.old.exec("ALTER TABLE submitter_lease ENABLE TRIGGER USER")
-			_, err := k.eu.AddCommand(k.ctx, id, Ask{Kind: txn.CommandResume, Operator: "op"})
-			k.must(err)
+			bob := k.old.submitter(k.eu, "bob")
+			for _, of := range []txn.SubmitterID{id, bob} {
+				_, err := k.eu.AddCommand(k.ctx, of,
+					Ask{Kind: txn.CommandResume, Operator: "op"})
+				k.must(err)
+			}
 			k.must(again(k))
 			moved, err := k.prepare("alice").Run(k.ctx, time.Millisecond, func(MoveProgress) {})
 			k.must(err)
+			others := value[int](k.old, "SELECT count(*) FROM submitter_command "+
+				"WHERE applied_at IS NULL AND submitter_id = $1", int32(bob))
+			if want := map[bool]int{true: 0, false: 1}[name == "recover"]; others != want {
+				t.Errorf("%d requests to another account pending, want %d", others, want)
+			}
+			repeated := k.moves(k.prepare("alice"), l)
+			if repeated.Copied || !repeated.Protected {
+				t.Errorf("the command again: %+v", repeated)
+			}
 			status := value[string](k.next, "SELECT status FROM submitter")
 			pending := value[int](k.next,
 				"SELECT count(*) FROM submitter_command WHERE applied_at IS NULL")
