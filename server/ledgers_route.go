@@ -119,7 +119,7 @@ var routes = map[string]route{
 	pb.SinkService_PauseSink_FullMethodName:        inAll,
 	pb.SinkService_ResumeSink_FullMethodName:       inAll,
 	pb.SinkService_RetryUndelivered_FullMethodName: retryUndelivered,
-	pb.SinkService_SkipUndelivered_FullMethodName:  skipUndelivered,
+	pb.SinkService_SkipUndelivered_FullMethodName:  whereUndelivered,
 	pb.SinkService_ReplaySink_FullMethodName:       replaySink,
 
 	pb.NonceService_AllocateNonce_FullMethodName:     toSubmitter,
@@ -274,13 +274,18 @@ func (r *router) left(ctx context.Context, l *ledger, text string, err error) *l
 	if failed != nil {
 		return nil
 	}
-	failed = l.do(ctx, func(ctx context.Context) error {
-		_, err := l.store.Submitter(ctx, id.Submitter())
+	return r.movedID(ctx, l, id.Submitter())
+}
+
+// movedID returns the ledger that a submitter of a ledger has moved to; nil if it has not.
+func (r *router) movedID(ctx context.Context, l *ledger, id txn.SubmitterID) *ledger {
+	err := l.do(ctx, func(ctx context.Context) error {
+		_, err := l.store.Submitter(ctx, id)
 		return err
 	})
-	next := r.movedTo(failed)
+	next := r.movedTo(err)
 	if next != nil {
-		r.index.moveID(id.Submitter(), next)
+		r.index.moveID(id, next)
 	}
 	return next
 }

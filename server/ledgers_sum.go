@@ -12,6 +12,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
 )
 
 // same sends the request to every ledger.
@@ -199,19 +200,12 @@ func inAll(ctx context.Context, c call, request proto.Message) (proto.Message, e
 	return parts[0].response, nil
 }
 
-// retryUndelivered retries in each ledger: the undelivered events of one transaction are in those
-// that its account was in when they happened.
 func retryUndelivered(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
-	parts := c.ask(ctx, same(request))
 	if request.(*pb.RetryUndeliveredRequest).GetTxId() != "" {
-		those, err := decidedIn(parts)
-		if err != nil {
-			return nil, err
-		}
-		return those[0].response, nil // one transaction
+		return whereUndelivered(ctx, c, request)
 	}
 	sum := &pb.RetryUndeliveredResponse{}
-	for _, p := range parts {
+	for _, p := range c.ask(ctx, same(request)) {
 		if p.err != nil {
 			return nil, p.err
 		}
@@ -220,14 +214,37 @@ func retryUndelivered(ctx context.Context, c call, request proto.Message) (proto
 	return sum, nil
 }
 
-// skipUndelivered gives up an event in the ledger where it is undelivered: one only, as an event
-// happened in one ledger.
-func skipUndelivered(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
-	parts, err := decidedIn(c.ask(ctx, same(request)))
-	if err != nil {
-		return nil, err
+// whereUndelivered makes a decision on a transaction in each ledger that has undelivered events of
+// it: those that its account was in when they happened. One event is in one ledger.
+func whereUndelivered(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	parts := c.ask(ctx, same(request))
+	those, err := decidedIn(parts)
+	if err == nil {
+		return those[0].response, nil
 	}
-	return parts[0].response, nil
+	text := request.(interface{ GetTxId() string }).GetTxId()
+	if refused := c.onlyLedger(ctx, parts, text); refused != nil {
+		return nil, refused
+	}
+	return nil, err
+}
+
+// onlyLedger returns the refusal of the ledger of a transaction whose account has never moved: no
+// other one can have events of it.
+func (c call) onlyLedger(ctx context.Context, parts []part, text string) error {
+	id, err := txn.ParseTxID(text)
+	if err != nil || c.index.id(id.Submitter()) != nil {
+		return nil
+	}
+	l, err := c.ofTx(text)
+	if err != nil {
+		return nil
+	}
+	i := slices.IndexFunc(parts, func(p part) bool { return p.ledger == l })
+	if !errors.Is(parts[i].err, store.ErrNotParked) || c.movedID(ctx, l, id.Submitter()) != nil {
+		return nil
+	}
+	return parts[i].err
 }
 
 // decidedIn returns the parts of ledgers in which a transaction has undelivered events. If none has
