@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -31,7 +32,10 @@ func newDirectoryKit(t *testing.T, ledgers int) *directoryKit {
 func (d *directoryKit) node(ledger int, tweaks ...func(*Config)) *Store {
 	d.t.Helper()
 	directory := d.open("directory", tweaks...)
-	return d.ledgers[ledger].open("a", func(c *Config) { c.Directory = directory })
+	return d.ledgers[ledger].open("a", func(c *Config) {
+		c.Directory = directory
+		c.LeaseDuration = time.Minute // a test of several databases takes longer than others
+	})
 }
 
 // join adds a ledger to the directory as its owner does.
