@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -13,7 +15,7 @@ import (
 // answered, and keeps no other one waiting.
 func TestExternal_RequestRejected_OthersServed(t *testing.T) {
 	t.Parallel()
-	r, c := externalChain(t, 8)
+	r, c := externalChain(t, 16)
 	if _, err := r.db.Pool.Exec(t.Context(), `
 		ALTER TABLE external_nonce ADD CONSTRAINT no_defect CHECK (holder <> 'defect')`,
 	); err != nil {
@@ -42,5 +44,29 @@ func TestExternal_RequestRejected_OthersServed(t *testing.T) {
 	}
 	if _, next := r.allocateNonce(r.admin, "next"); next != 2 {
 		t.Errorf("then nonce %d is reserved", next)
+	}
+	// the isolation is over: requests of one read are answered by one change again
+	const together = 4
+	ids := make([]uuid.UUID, together)
+	for i := range ids {
+		id, err := txn.NewTxID(time.Now(), r.submitters[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[i] = uuid.UUID(id)
+	}
+	if _, err := r.db.Pool.Exec(t.Context(), `
+		INSERT INTO nonce_request (submitter_id, kind, reservation_id, request_id, holder, ttl_ms)
+		SELECT $1, 'ALLOCATE', id, 'together ' || id, 'good', 3600000
+		  FROM unnest($2::UUID[]) id`, int32(r.submitters[0]), ids); err != nil {
+		t.Fatal(err)
+	}
+	r.allocateNonce(r.admin, "last") // wakes the owner
+	const applied = "FROM nonce_request WHERE request_id LIKE 'together %' AND result = 'APPLIED'"
+	if n := r.number("SELECT count(*) " + applied); n != together {
+		t.Errorf("%d of %d are applied", n, together)
+	}
+	if n := r.number("SELECT count(DISTINCT xmin::TEXT) " + applied); n != 1 {
+		t.Errorf("%d changes", n)
 	}
 }
