@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"sync"
 	"time"
 
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -75,11 +77,39 @@ func (g *gathered[T]) serve(ctx context.Context) {
 		for i, r := range batch {
 			ids[i] = r.id
 		}
-		all, err := g.ask(ctx, ids)
-		if left := g.deliver(batch, all, err); len(left) > 0 && g.unwanted != nil {
+		all, failed := g.askAll(ctx, ids)
+		if left := g.deliver(batch, all, failed); len(left) > 0 && g.unwanted != nil {
 			g.unwanted(ctx, left)
 		}
 	}
+}
+
+// askAll requests the results for all submitters with one statement. If the content of a row makes
+// it fail, it asks for each half of them, so that only the submitter of that row fails.
+func (g *gathered[T]) askAll(ctx context.Context,
+	ids []txn.SubmitterID) (all map[txn.SubmitterID]T, failed map[txn.SubmitterID]error) {
+	all, err := g.ask(ctx, ids)
+	if err == nil {
+		return all, nil
+	}
+	if len(ids) > 1 && store.IsRowError(err) {
+		all, failed = g.askAll(ctx, ids[:len(ids)/2])
+		others, too := g.askAll(ctx, ids[len(ids)/2:])
+		return joined(all, others), joined(failed, too)
+	}
+	failed = make(map[txn.SubmitterID]error, len(ids))
+	for _, id := range ids {
+		failed[id] = err
+	}
+	return nil, failed
+}
+
+func joined[T any](a, b map[txn.SubmitterID]T) map[txn.SubmitterID]T {
+	if a == nil {
+		return b
+	}
+	maps.Copy(a, b)
+	return a
 }
 
 const (
@@ -141,7 +171,7 @@ func (g *gathered[T]) take() (batch []*request[T]) {
 
 // deliver delivers the results, and returns those whose owners have left.
 func (g *gathered[T]) deliver(batch []*request[T], all map[txn.SubmitterID]T,
-	err error) (left []T) {
+	failed map[txn.SubmitterID]error) (left []T) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range batch {
@@ -152,7 +182,7 @@ func (g *gathered[T]) deliver(batch []*request[T], all map[txn.SubmitterID]T,
 			}
 			continue
 		}
-		r.answer, r.err = answer, err
+		r.answer, r.err = answer, failed[r.id]
 		r.ended = true
 		close(r.done)
 	}

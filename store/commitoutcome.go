@@ -8,6 +8,7 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -89,8 +90,42 @@ func (s *Store) failed(ctx context.Context, verb string, err error) error {
 	return fmt.Errorf("store: %s: %w", verb, why)
 }
 
+// rowError is a failure that the content of a row causes.
+type rowError struct{ error }
+
+func (e rowError) Unwrap() error { return e.error }
+
+// IsRowError reports whether the content of a row may have made a statement fail, so that it may
+// succeed for other rows.
+func IsRowError(err error) bool {
+	_, is := errors.AsType[rowError](err)
+	return is
+}
+
+// unreadable is why a row that the database returned cannot be decoded.
+type unreadable string
+
+func (u unreadable) Error() string        { return string(u) }
+func (u unreadable) Is(target error) bool { return target == ErrUnavailable }
+
 // describeError names the cause of a database error, without a word of the driver's.
 func describeError(err error) error {
+	if _, is := errors.AsType[unreadable](err); is {
+		return rowError{err}
+	}
+	if scan, is := errors.AsType[pgx.ScanArgError](err); is {
+		return rowError{unreadable(fmt.Sprintf("unreadable column %q", scan.FieldName))}
+	}
+	why := describeCause(err)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if class := pg.Code[:min(2, len(pg.Code))]; class == "22" || class == "XX" {
+			return rowError{why}
+		}
+	}
+	return why
+}
+
+func describeCause(err error) error {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if refused, is := errors.AsType[refusedSession](err); is {
 		return fmt.Errorf("%w: %w", ErrUnavailable, accessDenied(refused))

@@ -12,8 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// toTx makes a transaction of its row. Only an amount can fail to be read, which the table's checks
-// rule out.
+// toTx makes a transaction of its row. Only an amount or an address can fail to be read, which the
+// table's checks rule out for most columns.
 func toTx(r db.ManagedTx) (txn.Tx, error) {
 	value, err := toWei(r.Value)
 	if err != nil {
@@ -49,9 +49,12 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 	if r.WaitingSince != nil {
 		tx.WaitingSince = *r.WaitingSince
 	}
-	if len(r.ToAddress) > 0 {
-		to := txn.Address(r.ToAddress)
-		tx.Payload.To = &to
+	switch n := len(r.ToAddress); n {
+	case 0:
+	case len(txn.Address{}):
+		tx.Payload.To = new(txn.Address(r.ToAddress))
+	default:
+		return txn.Tx{}, unreadable(fmt.Sprintf("unreadable address of %d bytes", n))
 	}
 	if r.TerminalAt != nil {
 		tx.FinalAt = *r.TerminalAt
@@ -106,16 +109,19 @@ func toStatus(r db.ManagedTx) (txn.Status, error) {
 // ours: nothing is judged by comparing one clock's time with the other's.
 func (s *Store) toDueTx(r db.ManagedTx, dueMillis, lateMillis, waitedMillis int64) (txn.Tx, error) {
 	tx, err := toTx(r)
-	if err == nil && dueMillis > 0 {
+	if err != nil {
+		return tx, fmt.Errorf("transaction %s: %w", txn.TxID(r.TxID), err)
+	}
+	if dueMillis > 0 {
 		tx.Due = s.clock.Now().Add(time.Duration(dueMillis) * time.Millisecond)
 	}
-	if err == nil && r.NotAfter != nil {
+	if r.NotAfter != nil {
 		tx.Deadline = s.clock.Now().Add(time.Duration(lateMillis) * time.Millisecond)
 	}
-	if err == nil && r.WaitingSince != nil {
+	if r.WaitingSince != nil {
 		tx.WaitingSince = s.clock.Now().Add(-time.Duration(waitedMillis) * time.Millisecond)
 	}
-	return tx, err
+	return tx, nil
 }
 
 func toReceipt(hash []byte, block *int64, blockHash []byte, success *bool, gasUsed *int64,
@@ -151,7 +157,7 @@ func toMore(b, blockHash []byte) (m txn.ReceiptMore) {
 func toWei(decimal string) (txn.Wei, error) {
 	w, err := uint256.FromDecimal(decimal)
 	if err != nil {
-		return txn.Wei{}, fmt.Errorf("amount %q of the ledger cannot be read", decimal)
+		return txn.Wei{}, unreadable(fmt.Sprintf("unreadable amount %q", decimal))
 	}
 	return *w, nil
 }

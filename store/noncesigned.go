@@ -110,7 +110,7 @@ func (s *Store) PendingSigned(ctx context.Context, ids []txn.SubmitterID,
 			FeeCap: r.FeeCap, Tip: r.Tip, Legacy: r.Legacy,
 		}, time.Time{})
 		if err != nil {
-			return nil, s.failed(ctx, verb, err)
+			return nil, s.failed(ctx, verb, fmt.Errorf("transaction %s: %w", one.Tx, err))
 		}
 		id := txn.SubmitterID(r.SubmitterID)
 		box := of[id]
