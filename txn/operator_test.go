@@ -633,3 +633,27 @@ func TestExitProtect_ReceiptKnown_RecordedFirst(t *testing.T) {
 		t.Fatalf("%+v", Decide(&w.view))
 	}
 }
+
+// The account is read for the decision, and a receipt of a later block arrives before it is made.
+func TestExitProtect_ReceiptAfterRead_Applied(t *testing.T) {
+	t.Parallel()
+	w, b := sentWorld(t, 1)
+	w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{
+		ID:     1,
+		Reason: ProtectByOperator,
+	}
+	w.view.Commands = []Command{
+		{ID: 5, Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
+	}
+	if step, ok := Decide(&w.view).(ReadAccount); !ok {
+		t.Fatalf("%+v", step)
+	}
+	n := *w.view.Open[0].Nonce
+	w.setAccount(Account{Latest: n, Pending: n + 1, Settled: n, CommandID: 5})
+	w.include(b.Attempt.Hash, true)
+	w.do(t, Decide(&w.view), Outcome{}, Preparation{}) // records the receipt
+	decided, ok := Decide(&w.view).(Record)
+	if !ok || len(decided.Change.Commands) != 1 || decided.Change.Commands[0].Result != Applied {
+		t.Fatalf("%+v", Decide(&w.view))
+	}
+}

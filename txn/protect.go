@@ -452,7 +452,7 @@ func resume(v *View, c Command) (Step, bool) {
 	}
 	a := v.Account
 	next := v.Cursor.Next
-	lowest := v.Expected()
+	lowest := min(a.Expected, v.Expected()) // a receipt may have been recorded since the read
 	other := ActionAlign
 	if c.keepsQueue() {
 		other = ActionAlignKeep
