@@ -59,6 +59,7 @@ type Options struct {
 	Rules    []Rule       // the first that has an account applies to it
 	Interval time.Duration
 	Store    Store
+	Others   []Names // the other ledgers of the node, which have names in rules too
 	// Balances reads the newest block, the balances and nonces after it, and the hashes of blocks,
 	// all from one endpoint.
 	Balances func(ctx context.Context, of []txn.Address, blocks []uint64) (txn.FundsRead, error)
@@ -73,10 +74,9 @@ type Options struct {
 // Watch watches the balances of one chain.
 type Watch struct {
 	Options
-	page  int // accounts that are read at once
-	needs map[txn.SubmitterID]need
-	// names in rules that are not known, and were logged
-	unknown map[string]bool
+	page   int // accounts that are read at once
+	needs  map[txn.SubmitterID]need
+	logged map[ruleName]bool // names in rules
 }
 
 // need is a need that was seen, and is not decided on yet.
@@ -97,7 +97,7 @@ func New(o Options) *Watch {
 		o.Decided = func() {}
 	}
 	return &Watch{Options: o, page: accountsPage, needs: map[txn.SubmitterID]need{},
-		unknown: map[string]bool{}}
+		logged: map[ruleName]bool{}}
 }
 
 // Run looks at the balances until ctx ends. Other nodes do the same.
@@ -174,6 +174,7 @@ func stops(ctx context.Context, err error) bool {
 
 // choose reads the members of the pools that rules name.
 func (l *look) choose(ctx context.Context) error {
+	var lacking []ruleName
 	for i := range l.Rules {
 		c := chosen{Rule: &l.Rules[i]}
 		if len(c.Submitters) > 0 || len(c.Pools) > 0 {
@@ -186,7 +187,7 @@ func (l *look) choose(ctx context.Context) error {
 			}
 			for _, name := range c.Pools {
 				if !slices.ContainsFunc(pools, func(p store.Pool) bool { return p.Name == name }) {
-					l.unknownName("pool", name)
+					lacking = append(lacking, ruleName{ofPool, name})
 				}
 			}
 			for _, p := range pools {
@@ -205,21 +206,12 @@ func (l *look) choose(ctx context.Context) error {
 	for _, c := range l.rules {
 		for _, name := range c.Submitters {
 			if c.named[name] = true; l.accounts[name] == nil {
-				l.unknownName("submitter", name)
+				lacking = append(lacking, ruleName{ofSubmitter, name})
 			}
 		}
 	}
+	l.judgeNames(ctx, lacking)
 	return nil
-}
-
-// unknownName counts a name in a rule that the chain does not have, and logs it once.
-func (l *look) unknownName(kind, name string) {
-	l.held[HeldAccountUnknown]++
-	if key := kind + " " + name; !l.unknown[key] {
-		l.unknown[key] = true
-		l.Logger.Warn("a rule of top-ups has an unknown name", "chain", l.Name,
-			kind, name)
-	}
 }
 
 // ruleOf returns the rule for an account; nil: none.

@@ -16,11 +16,11 @@ const (
 	HeldDayLimit          = "DAY_LIMIT"           // max_per_day is reached
 	HeldAccountPaused     = "ACCOUNT_PAUSED"      //
 	HeldAccountProtected  = "ACCOUNT_PROTECTED"   // its key may be stolen
-	HeldAccountUnknown    = "ACCOUNT_UNKNOWN"     // a rule has a name that the chain does not know
+	HeldAccountUnknown    = "ACCOUNT_UNKNOWN"     // no ledger of the node has a name of a rule
 	HeldNoRule            = "NO_RULE"             // no rule of this node has the decided top-up
 	HeldUnverified        = "TOP_UP_UNVERIFIED"   // its authentication code is wrong
 	HeldNotInChain        = "TOP_UP_NOT_IN_CHAIN" // the endpoint lacks the block of the last one
-	HeldTreasuryUnknown   = "TREASURY_UNKNOWN"    // the chain has no such submitter
+	HeldTreasuryUnknown   = "TREASURY_UNKNOWN"    // not on the chain in this ledger
 	HeldTreasuryMoved     = "TREASURY_MOVED"      // to another ledger
 	HeldTreasuryBlocked   = "TREASURY_BLOCKED"    // its queue does not proceed
 	HeldTreasuryExternal  = "TREASURY_EXTERNAL"   // its clients sign

@@ -22,7 +22,7 @@ type balanceMetrics struct {
 }
 
 // balanceWatches are the services that watch balances, one for each chain that wants it.
-func (l *ledger) balanceWatches() (all []run.Service) {
+func (n *Node) balanceWatches(l *ledger) (all []run.Service) {
 	for i, c := range l.cfg.Chains {
 		if c.Balance.Low == nil && len(c.Balance.TopUps) == 0 {
 			continue
@@ -30,8 +30,9 @@ func (l *ledger) balanceWatches() (all []run.Service) {
 		o := funds.Options{
 			Name: c.Name, Chain: txn.ChainID(c.ChainID), Low: c.Balance.Low,
 			Events:   c.Balance.Events,
-			Interval: c.Balance.Interval, Store: l.store, Balances: l.chains[i].BalancesAt,
-			Clock: clock.Real{}, Logger: l.log,
+			Interval: c.Balance.Interval, Store: l.store, Others: n.others(l),
+			Balances: l.chains[i].BalancesAt,
+			Clock:    clock.Real{}, Logger: l.log,
 			Counted: func(low int, held map[string]int) { l.funds.count(c, low, held) },
 			Decided: func() { l.funds.topUps.Add(context.Background(), 1, ofChain(c)) },
 		}
@@ -40,6 +41,16 @@ func (l *ledger) balanceWatches() (all []run.Service) {
 				MaxPerDay: u.MaxPerDay, Submitters: u.Submitters, Pools: u.Pools})
 		}
 		all = append(all, run.Service{Name: "balances of " + c.Name, Run: funds.New(o).Run})
+	}
+	return all
+}
+
+// others are the stores of the other ledgers.
+func (n *Node) others(l *ledger) (all []funds.Names) {
+	for _, o := range n.ledgers {
+		if o != l {
+			all = append(all, o.store)
+		}
 	}
 	return all
 }

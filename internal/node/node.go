@@ -179,7 +179,7 @@ func (n *Node) Run(ctx context.Context) error {
 		group.Add(one)
 	}
 	for _, l := range n.ledgers {
-		for _, one := range l.balanceWatches() {
+		for _, one := range n.balanceWatches(l) {
 			group.Add(one)
 		}
 	}

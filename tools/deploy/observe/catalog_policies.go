@@ -43,7 +43,7 @@ func balancePages() []alert {
 	return []alert{
 		{
 			name: "LowBalance", page: true, lasts: "1m",
-			expr:    `max by (chain) (fencepost_low_balances) > 0`,
+			expr:    `max by (chain, ledger) (fencepost_low_balances) > 0`,
 			summary: "an account runs out of funds",
 			means: "Its balance, minus the cost of its accepted transactions, is below " +
 				"`chains.balance.low`. It is not UNFUNDED yet.",
@@ -54,7 +54,7 @@ func balancePages() []alert {
 		},
 		{
 			name: "TopUpHeld", page: true, lasts: "5m",
-			expr:    `max by (chain, reason) (fencepost_top_ups_held) > 0`,
+			expr:    `max by (chain, reason, ledger) (fencepost_top_ups_held) > 0`,
 			summary: "an account needs a top-up and gets none",
 			means: "The treasury cannot pay or accepts nothing, or the account has reached its " +
 				"limit of a day. Nothing is sent meanwhile.",
