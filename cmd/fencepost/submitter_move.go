@@ -12,6 +12,7 @@ import (
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/internal/node"
 	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
 )
 
 // movePoll is how often a move looks whether the account is at rest.
@@ -33,9 +34,10 @@ it for ever, and the new one continues: a repeated request_id still names its tr
 tx_id stays valid. Between the two the account accepts no transactions. An account that was paused
 before stays paused.
 
-The command may be repeated, and resumes where it stopped. It can be given up until the old
-ledger refuses the account: resume it there. Nodes may run; both ledgers need live nodes with the
-account's chain and signer. The roles in all URLs must own the tables.`,
+The command may be repeated: it resumes where it stopped, and does nothing once the account is in
+the new ledger. It can be given up until the old ledger refuses the account: resume it there. Nodes
+may run; both ledgers need live nodes with the account's chain and signer. The roles in all URLs
+must own the tables.`,
 		Example: "  fencepost submitter move alice --to us1 --config fencepost.yaml",
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -74,8 +76,7 @@ func (p *program) moveSubmitter(ctx context.Context, cfg *config.Config, directo
 			return err
 		}
 		if has == m.to {
-			return fmt.Errorf("the directory has submitter %q in ledger %q already; if that "+
-				"ledger lacks it, name the former one with --ledger", m.name, m.to)
+			return p.movedBefore(ctx, cfg, directory, m)
 		}
 		m.from = has
 	}
@@ -123,10 +124,36 @@ func (p *program) moveSubmitter(ctx context.Context, cfg *config.Config, directo
 			count(int(moved.Transactions), "transaction"), next))
 }
 
+// movedBefore reports an account that the directory has in the ledger to move to.
+func (p *program) movedBefore(ctx context.Context, cfg *config.Config, directory *store.Store,
+	m movement) error {
+	to, err := openLedger(ctx, cfg, m.to, directory)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	id, err := to.Lookup(ctx, m.name)
+	if errors.Is(err, store.ErrSubmitterNotFound) {
+		return fmt.Errorf("ledger %q lacks submitter %q, which the directory has there; after a "+
+			"restore name its former ledger with --ledger, else register it there", m.to, m.name)
+	}
+	if err != nil {
+		return err
+	}
+	is, err := to.Submitter(ctx, id)
+	if err != nil {
+		return err
+	}
+	protected := is.Cursor != nil && is.Cursor.Protected != nil
+	return p.print(movedRow{Submitter: m.name, To: m.to, Paused: is.Status == txn.Paused,
+		Protected: protected},
+		line("submitter %s is in ledger %s already; nothing to do", m.name, m.to))
+}
+
 // movedRow is a moved account as printed.
 type movedRow struct {
 	Submitter    string `json:"submitter"`
-	From         string `json:"from"`
+	From         string `json:"from"` // empty: it was in the new ledger already
 	To           string `json:"to"`
 	Transactions int64  `json:"transactions"` // copied by this call
 	Paused       bool   `json:"paused"`

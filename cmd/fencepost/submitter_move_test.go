@@ -55,6 +55,8 @@ func TestSubmitterMove_NoOwner_Waits(t *testing.T) {
 		step{"submitter move alice" + config, "", "--to", exitUsage},
 		step{move, "", "alice", exitFailed}) // not registered
 	addAlice(t, eu, directory)
+	run(step{"submitter move alice --to eu1 --set directory.allow_moves=true" + config,
+		"eu1 already", "", exitDone})
 	run(step{"ledger list" + config, "eu1 +1 ", "", exitDone},
 		step{move + " --wait 1s", "", "repeat", exitFailed},
 		step{move + " --ledger us1", "", "us1", exitFailed},
@@ -62,6 +64,24 @@ func TestSubmitterMove_NoOwner_Waits(t *testing.T) {
 		// without the directory it does not know which accounts have left
 		step{"recover --yes --database-url " + eu.URL + " --schema " + eu.Schema, "", "directory",
 			exitFailed})
+	// at rest, as after the owner has paused it
+	change := func(db *dbtest.DB, sql string) {
+		t.Helper()
+		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(eu, "UPDATE submitter SET status = 'PAUSED'")
+	change(eu, "UPDATE submitter_command SET result = 'APPLIED', applied_at = now()")
+	run(step{move, "^submitter alice moved from ledger eu1 to us1 ", "", exitDone},
+		step{move, "us1 already", "", exitDone},
+		step{move + " --json", `"to": "us1"`, "", exitDone},
+		step{move + " --ledger eu1", "^submitter alice moved ", "", exitDone})
+	change(directory, "INSERT INTO directory_account (no, name, chain_id, address) "+
+		"SELECT no, 'bob', 31337, decode(repeat('02', 20), 'hex') FROM directory_ledger "+
+		"WHERE name = 'us1'")
+	run(step{strings.Replace(move, "alice", "bob", 1), "", `"us1" lacks submitter "bob"`,
+		exitFailed})
 }
 
 // addAlice registers an account in a ledger.
