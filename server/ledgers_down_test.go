@@ -1,13 +1,16 @@
 package server
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -104,4 +107,108 @@ func TestLedgers_AccountIDWhileDown_ByRights(t *testing.T) {
 	moved := begin("o")
 	wantStatus(t, create(moved, "shop"), codes.Unavailable, "STORE_UNAVAILABLE")
 	wantStatus(t, create(moved, "other"), codes.PermissionDenied, "PERMISSION_DENIED")
+}
+
+// watchedStore is a ledger that counts decisions on undelivered events, and can fail to read
+// accounts.
+type watchedStore struct {
+	*store.Store
+
+	decisions atomic.Int64
+	failing   atomic.Bool
+}
+
+// Submitter reads an account.
+func (s *watchedStore) Submitter(ctx context.Context,
+	id txn.SubmitterID) (store.SubmitterInfo, error) {
+	if s.failing.Load() {
+		return store.SubmitterInfo{}, store.ErrUnavailable
+	}
+	return s.Store.Submitter(ctx, id)
+}
+
+// SkipParked gives up an event.
+func (s *watchedStore) SkipParked(ctx context.Context, d store.SinkDecision, id txn.TxID,
+	seq int64) error {
+	s.decisions.Add(1)
+	return s.Store.SkipParked(ctx, d, id, seq)
+}
+
+// RetryParked makes a transaction due.
+func (s *watchedStore) RetryParked(ctx context.Context, d store.SinkDecision,
+	id txn.TxID) (int64, error) {
+	s.decisions.Add(1)
+	return s.Store.RetryParked(ctx, d, id)
+}
+
+// watchedNode starts a node with all ledgers, and returns them.
+func (s *several) watchedNode(name string) (*node, []*watchedStore) {
+	s.t.Helper()
+	var of []*watchedStore
+	n := s.nodeOf(name, nil, func(o *Options) {
+		for i, ledger := range s.names {
+			opened := s.of[i].openWith(s.proxies[i].URL(), name, s.openDirectory(s.db.NodeURL))
+			of = append(of, &watchedStore{Store: opened})
+			o.Ledgers = append(o.Ledgers, Ledger{Name: ledger, Store: of[i],
+				Tail: opened.TailFeed()})
+		}
+	})
+	return n, of
+}
+
+// park leaves events of a transaction undelivered in a ledger.
+func (s *several) park(ledger int, id string, first, last int64) {
+	s.t.Helper()
+	s.must(s.of[ledger].store.EnsureSinks(s.ctx, []string{"hook"}))
+	_, err := s.of[ledger].db.Pool.Exec(s.ctx, `INSERT INTO sink_parked (sink, tx_id,
+		submitter_id, next_seq, last_seq) VALUES ('hook', $1, $2, $3, $4)`,
+		id, int32(txID(s.t, id).Submitter()), first, last)
+	s.must(err)
+}
+
+// TestLedgers_UndeliveredOfUnmoved_OwnLedgerOnly: a decision on an account that has never moved
+// does not wait for other ledgers.
+func TestLedgers_UndeliveredOfUnmoved_OwnLedgerOnly(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, "eu1", "eu2")
+	n, of := s.watchedNode("n")
+	id := n.create("at-eu1", "1").GetTxId()
+	s.park(0, id, 1, 1)
+	sinks := pb.NewSinkServiceClient(n.conn)
+	retried, err := sinks.RetryUndelivered(n.ctx,
+		&pb.RetryUndeliveredRequest{Sink: "hook", TxId: id, Reason: why})
+	if err != nil || retried.GetRetried() != 1 {
+		t.Errorf("retried: %v %v", retried, err)
+	}
+	skip := &pb.SkipUndeliveredRequest{Sink: "hook", TxId: id, Seq: 1, Reason: why}
+	_, err = sinks.SkipUndelivered(n.ctx, skip)
+	n.must(err)
+	_, err = sinks.SkipUndelivered(n.ctx, skip)
+	wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
+	for i, want := range []int64{3, 0} {
+		if got := of[i].decisions.Load(); got != want {
+			t.Errorf("ledger %s had %d decisions, want %d", s.names[i], got, want)
+		}
+	}
+}
+
+// TestLedgers_FormerLedgerFails_Unavailable: while a ledger cannot tell whether an account has
+// moved, nothing of the account is said to be missing.
+func TestLedgers_FormerLedgerFails_Unavailable(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, "eu1", "eu2", "us1")
+	n, of := s.watchedNode("n")
+	first := n.create("at-eu2", "1").GetTxId()
+	s.moveAccount()
+	later := s.node("m").create("at-eu2", "2").GetTxId()
+	for _, h := range s.of {
+		s.must(h.store.EnsureSinks(s.ctx, []string{"hook"}))
+	}
+	of[1].failing.Store(true)
+	s.down(n, 2)
+	_, err := n.txs.GetTx(n.ctx, byID(later))
+	wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
+	_, err = pb.NewSinkServiceClient(n.conn).SkipUndelivered(n.ctx,
+		&pb.SkipUndeliveredRequest{Sink: "hook", TxId: first, Seq: 1, Reason: why})
+	wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
 }

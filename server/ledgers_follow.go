@@ -65,7 +65,7 @@ func (r *router) watchOne(request *pb.WatchTxRequest, l *ledger,
 		}
 		next := r.movedTo(err)
 		if next == nil && request.GetTxId() != "" {
-			next = r.left(ctx, l, request.GetTxId(), err)
+			next, err = r.left(ctx, l, request.GetTxId(), err)
 		}
 		switch {
 		case next == nil || ctx.Err() != nil:

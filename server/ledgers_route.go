@@ -254,40 +254,48 @@ func (c call) onTx(ctx context.Context, text string,
 		return nil, err
 	}
 	response, err := c.on(ctx, l, request)
-	if next := c.left(ctx, l, text, err); next != nil {
+	next, err := c.left(ctx, l, text, err)
+	if next != nil {
 		return c.on(ctx, next, request)
 	}
 	return response, err
 }
 
-// left returns the ledger of a transaction whose account has left the ledger of its number; nil if
-// it has not.
-func (r *router) left(ctx context.Context, l *ledger, text string, err error) *ledger {
+// left returns the ledger of a transaction whose account has left the ledger of its number. If it
+// has not, it returns the error of the call there, or why that is not known.
+func (r *router) left(ctx context.Context, l *ledger, text string, err error) (*ledger, error) {
 	if err == nil {
-		return nil
+		return nil, nil
 	}
 	// A former ledger does not know the rights to the account either.
 	if code := codeOf(err); code != codes.NotFound && code != codes.PermissionDenied {
-		return nil
+		return nil, err
 	}
 	id, failed := txn.ParseTxID(text)
 	if failed != nil {
-		return nil
+		return nil, err
 	}
-	return r.movedID(ctx, l, id.Submitter())
+	next, failed := r.movedID(ctx, l, id.Submitter())
+	if next == nil && failed != nil && !errors.Is(failed, store.ErrSubmitterNotFound) &&
+		!errors.Is(failed, store.ErrMoved) {
+		return nil, failed
+	}
+	return next, err
 }
 
-// movedID returns the ledger that a submitter of a ledger has moved to; nil if it has not.
-func (r *router) movedID(ctx context.Context, l *ledger, id txn.SubmitterID) *ledger {
-	err := l.do(ctx, func(ctx context.Context) error {
+// movedID returns the ledger that a submitter of a ledger has moved to; nil if it has not. The
+// error is ErrMoved if the node does not serve that ledger.
+func (r *router) movedID(ctx context.Context, l *ledger,
+	id txn.SubmitterID) (next *ledger, err error) {
+	err = l.do(ctx, func(ctx context.Context) error {
 		_, err := l.store.Submitter(ctx, id)
 		return err
 	})
-	next := r.movedTo(err)
-	if next != nil {
-		r.index.moveID(id, next)
+	if next = r.movedTo(err); next == nil {
+		return nil, err
 	}
-	return next
+	r.index.moveID(id, next)
+	return next, nil
 }
 
 func toNonce(ctx context.Context, c call, request proto.Message) (proto.Message, error) {

@@ -217,45 +217,52 @@ func retryUndelivered(ctx context.Context, c call, request proto.Message) (proto
 // whereUndelivered makes a decision on a transaction in each ledger that has undelivered events of
 // it: those that its account was in when they happened. One event is in one ledger.
 func whereUndelivered(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	if l := c.onlyLedger(ctx, request.(interface{ GetTxId() string }).GetTxId()); l != nil {
+		return c.on(ctx, l, request)
+	}
 	parts := c.ask(ctx, same(request))
 	those, err := decidedIn(parts)
-	if err == nil {
-		return those[0].response, nil
+	if err != nil {
+		return nil, err
 	}
-	text := request.(interface{ GetTxId() string }).GetTxId()
-	if refused := c.onlyLedger(ctx, parts, text); refused != nil {
-		return nil, refused
+	if _, all := request.(*pb.RetryUndeliveredRequest); all {
+		for _, p := range parts {
+			if p.err != nil && !noneThere(p.err) {
+				return nil, p.err // it may have more; a repeated call makes the decision there too
+			}
+		}
 	}
-	return nil, err
+	return those[0].response, nil
 }
 
-// onlyLedger returns the refusal of the ledger of a transaction whose account has never moved: no
-// other one can have events of it.
-func (c call) onlyLedger(ctx context.Context, parts []part, text string) error {
+// onlyLedger returns the ledger of a transaction whose account has never moved: no other one can
+// have events of it. nil: the account has moved, or its ledger does not tell.
+func (c call) onlyLedger(ctx context.Context, text string) *ledger {
 	id, err := txn.ParseTxID(text)
-	if err != nil || c.index.id(id.Submitter()) != nil {
+	if err != nil {
+		return c.any() // every ledger refuses it
+	}
+	if c.index.id(id.Submitter()) != nil {
 		return nil
 	}
 	l, err := c.ofTx(text)
-	if err != nil {
+	if err != nil || l.number.Load() != id.Submitter().Ledger() {
 		return nil
 	}
-	i := slices.IndexFunc(parts, func(p part) bool { return p.ledger == l })
-	if !errors.Is(parts[i].err, store.ErrNotParked) || c.movedID(ctx, l, id.Submitter()) != nil {
+	if next, err := c.movedID(ctx, l, id.Submitter()); next != nil || err != nil {
 		return nil
 	}
-	return parts[i].err
+	return l
 }
 
 // decidedIn returns the parts of ledgers in which a transaction has undelivered events. If none has
 // and one did not respond it returns that error, as the events may be there.
 func decidedIn(parts []part) (those []part, err error) {
 	for _, p := range parts {
-		refused := errors.Is(p.err, store.ErrNotParked) || errors.Is(p.err, store.ErrSinkNotFound)
 		switch {
 		case p.err == nil:
 			those = append(those, p)
-		case err == nil, !refused, errors.Is(err, store.ErrSinkNotFound):
+		case err == nil, !noneThere(p.err), errors.Is(err, store.ErrSinkNotFound):
 			err = p.err
 		}
 	}
@@ -263,6 +270,11 @@ func decidedIn(parts []part) (those []part, err error) {
 		return those, nil
 	}
 	return nil, err
+}
+
+// noneThere reports whether a ledger has no undelivered events of a transaction.
+func noneThere(err error) bool {
+	return errors.Is(err, store.ErrNotParked) || errors.Is(err, store.ErrSinkNotFound)
 }
 
 func replaySink(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
