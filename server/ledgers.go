@@ -225,6 +225,7 @@ type index struct {
 	names map[string]*ledger // by the names of submitters
 	// accounts has the names of submitters, by account id
 	accounts map[string]string
+	ids      map[string]string // the account ids of submitters, by name; they never change
 	pools    map[string]*ledger
 	// moved has the ledgers of submitters whose number is another's
 	moved map[txn.SubmitterID]*ledger
@@ -232,14 +233,15 @@ type index struct {
 
 func newIndex() *index {
 	return &index{names: map[string]*ledger{}, accounts: map[string]string{},
-		pools: map[string]*ledger{}, moved: map[txn.SubmitterID]*ledger{}}
+		ids: map[string]string{}, pools: map[string]*ledger{}, moved: map[txn.SubmitterID]*ledger{}}
 }
 
 func (x *index) add(l *ledger, s txn.Submitter) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.names[s.Name] = l
-	x.accounts[txn.AccountID(s.Chain, s.Address)] = s.Name
+	id := txn.AccountID(s.Chain, s.Address)
+	x.accounts[id], x.ids[s.Name] = s.Name, id
 	if s.ID.Ledger() != l.number.Load() {
 		x.moved[s.ID] = l
 	} else {
@@ -254,14 +256,24 @@ func (x *index) submitter(text string) *ledger {
 	return x.names[x.nameOf(text)]
 }
 
-// name returns the name of a submitter, by name or account id; an account id that is not known
-// stays as it is.
-func (x *index) name(text string) string {
+// among reports whether an account id belongs to a submitter with one of these names, or else the
+// names whose account ids are not known.
+func (x *index) among(names []string, id string) (is bool, unknown []string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.nameOf(text)
+	for _, name := range names {
+		switch x.ids[name] {
+		case id:
+			return true, nil
+		case "":
+			unknown = append(unknown, name)
+		}
+	}
+	return false, unknown
 }
 
+// nameOf returns the name of a submitter, by name or account id; an account id that is not known
+// stays as it is.
 func (x *index) nameOf(text string) string {
 	if name, ok := x.accounts[text]; ok {
 		return name

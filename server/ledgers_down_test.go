@@ -61,13 +61,16 @@ func TestLedgers_OneIsBusy_Retryable(t *testing.T) {
 }
 
 // TestLedgers_AccountIDWhileDown_ByRights: a caller that names an account by its id learns that its
-// own ledger is down, and nothing of the ledgers of others.
+// own ledger is down, and not whether an account of others exists.
 func TestLedgers_AccountIDWhileDown_ByRights(t *testing.T) {
 	t.Parallel()
 	s := newSeveral(t, "eu1", "eu2", "us1")
-	var address txn.Address
-	copy(address[:], "at-eu2")
-	id := txn.AccountID(chainID, address)
+	idOf := func(text string) string {
+		var address txn.Address
+		copy(address[:], text)
+		return txn.AccountID(chainID, address)
+	}
+	id := idOf("at-eu2")
 	begin := func(name string) *node {
 		return s.node(name, func(o *Options) {
 			o.Callers = []auth.Caller{
@@ -75,29 +78,41 @@ func TestLedgers_AccountIDWhileDown_ByRights(t *testing.T) {
 					Submitters: []string{auth.AllSubmitters}},
 				{Name: "shop", Tokens: []string{tokenOf("shop")}, Submitters: []string{"at-eu2"}},
 				{Name: "other", Tokens: []string{tokenOf("other")},
-					Submitters: []string{"at-eu1"}}}
+					Submitters: []string{"at-eu1"}},
+				{Name: "new", Tokens: []string{tokenOf("new")},
+					Submitters: []string{"at-eu1", "unregistered"}}}
 		})
 	}
 	of := s.ctx
 	s.ctx = role{token: tokenOf("admin")}.in(of)
-	create := func(n *node, caller string) error {
+	createFor := func(n *node, caller, id string) error {
 		_, err := n.txs.CreateTx(role{token: tokenOf(caller)}.in(of), &pb.CreateTxRequest{
 			Submitter: id, RequestId: "r", Payload: payload()})
 		return err
 	}
+	create := func(n *node, caller string) error { return createFor(n, caller, id) }
+	strangers := func(n *node) {
+		for _, account := range []string{id, idOf("nobody")} {
+			wantStatus(t, createFor(n, "other", account), codes.PermissionDenied,
+				"PERMISSION_DENIED")
+			got := wantStatus(t, createFor(n, "new", account), codes.Unavailable,
+				"STORE_UNAVAILABLE")
+			if strings.Contains(got.Proto().String(), "eu2") {
+				t.Errorf("the ledger of an account of others is named: %v", got)
+			}
+		}
+	}
 	knows := begin("n")
 	knows.eventually("the node knows the account",
 		func() bool { return knows.server.router.index.submitter(id) != nil })
+	wantStatus(t, create(knows, "new"), codes.PermissionDenied, "PERMISSION_DENIED")
 	s.down(knows, 1)
 	wantStatus(t, create(knows, "shop"), codes.Unavailable, "STORE_UNAVAILABLE")
-	wantStatus(t, create(knows, "other"), codes.PermissionDenied, "PERMISSION_DENIED")
+	strangers(knows)
 	later := begin("m")
-	for _, caller := range []string{"shop", "other"} {
-		got := wantStatus(t, create(later, caller), codes.Unavailable, "STORE_UNAVAILABLE")
-		if strings.Contains(got.Proto().String(), "eu2") {
-			t.Errorf("a node that does not know the account tells %s its ledger: %v", caller, got)
-		}
-	}
+	wantStatus(t, create(later, "shop"), codes.Unavailable, "STORE_UNAVAILABLE")
+	strangers(later)
+	knows.must(createFor(later, "other", idOf("at-eu1")))
 
 	// The ledger that the account has left names the one that is down.
 	s.proxies[1].Heal()

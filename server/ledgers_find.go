@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -33,34 +32,63 @@ func (r *router) ofSubmitter(ctx context.Context, text string) (*ledger, error) 
 	if err != nil || text == "" {
 		return r.any(), nil
 	}
+	may := mayName(ctx, text)
 	if isAccount {
 		text = txn.AccountID(chain, address)
+		if may, err = r.isOwn(ctx, text); err != nil {
+			return nil, err
+		}
 	}
-	if known := r.index.submitter(text) != nil; (known || !isAccount) && !r.mayUse(ctx, text) {
+	if !may {
 		return r.any(), nil
 	}
 	l, missing, err := r.locate(ctx, text)
 	switch {
 	case err != nil:
 		return nil, err
-	case l != nil && !r.mayUse(ctx, text):
-		return r.any(), nil
 	case l != nil:
 		return l, nil
 	case len(missing) > 0:
-		if !r.mayUse(ctx, text) { // whose account it is, is not known
-			missing = []string{"a ledger"}
-		}
-		return nil, status.About(fmt.Sprintf("submitter %q", text), missingLedgers(missing))
+		return nil, missingLedgers(missing)
 	}
 	return r.any(), nil
 }
 
-// mayUse reports whether the caller has a right to a submitter, by name or account id; false for an
-// account id that is not known.
-func (r *router) mayUse(ctx context.Context, text string) bool {
-	return mayName(ctx, r.index.name(text))
+// isOwn reports whether the caller has a right to an account id. It asks only for the caller's own
+// names, so neither the answer nor its time tells whether another account exists.
+func (r *router) isOwn(ctx context.Context, id string) (bool, error) {
+	names := auth.RightsOf(ctx).Submitters()
+	if names == nil {
+		return true, nil
+	}
+	is, unknown := r.index.among(names, id)
+	if is || len(unknown) == 0 {
+		return is, nil
+	}
+	_, missing, err := r.find(ctx, func(ctx context.Context, l *ledger) (bool, error) {
+		for some := range slices.Chunk(unknown, namesPerRead) {
+			infos, err := l.store.Submitters(ctx, some, "", len(some))
+			if err != nil {
+				return false, err
+			}
+			for _, info := range infos {
+				r.index.add(l, info.Submitter)
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return false, err
+	}
+	is, unknown = r.index.among(names, id)
+	if !is && len(unknown) > 0 && len(missing) > 0 {
+		return false, missingLedgers([]string{"one of several"}) // it may be one of these names
+	}
+	return is, nil
 }
+
+// namesPerRead is how many names are looked up in a ledger at once.
+const namesPerRead = 1000
 
 // locate returns the ledger that has a submitter, or had it last; nil if none has. missing are
 // ledgers that were asked and did not respond.
