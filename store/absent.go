@@ -44,7 +44,7 @@ func (p *location) fields() []any {
 
 // rights returns an error with the privileges that the role lacks, to create a ledger if toMake is
 // set, or nil.
-func (p location) rights(toMake bool) error {
+func (p location) rights(toMake bool, keys Keys) error {
 	role, schema := pgx.Identifier{p.role}.Sanitize(), pgx.Identifier{p.schema}.Sanitize()
 	switch {
 	case !p.there && toMake && !p.makeSchema:
@@ -54,12 +54,12 @@ func (p location) rights(toMake bool) error {
 			p.schema, p.database, p.role, schema, role)
 	case p.there && !p.use && !toMake:
 		return fmt.Errorf("role %q may not use schema %q in database %q; %s", p.role, p.schema,
-			p.database, grantsRemedy(p.role))
+			p.database, keys.grants(p.role))
 	case p.there && (!p.use || toMake && !p.create):
 		return fmt.Errorf(
 			"role %q cannot use schema %q in database %q, or create tables in it; as its owner, "+
-				"run GRANT USAGE, CREATE ON SCHEMA %s TO %s, or set the role that owns the "+
-				"ledger in database.url",
+				"run GRANT USAGE, CREATE ON SCHEMA %s TO %s, or connect as the role that owns "+
+				"the ledger",
 			p.role,
 			p.schema,
 			p.database,
@@ -70,15 +70,9 @@ func (p location) rights(toMake bool) error {
 	return nil
 }
 
-// grantsRemedy returns how a role that does not own the ledger gets its rights.
-func grantsRemedy(role string) string {
-	return fmt.Sprintf("run \"fencepost migrate grants --role %s\" as the owner of the ledger",
-		role)
-}
-
 // lacking returns the reason why the ledger's tables are not visible.
-func (p location) lacking() error {
-	if err := p.rights(false); err != nil {
+func (p location) lacking(keys Keys) error {
+	if err := p.rights(false, keys); err != nil {
 		return fmt.Errorf("%w: %w", ErrSchema, err)
 	}
 	what := "has no ledger"
@@ -89,9 +83,10 @@ func (p location) lacking() error {
 		what = "has an incomplete ledger"
 	}
 	return fmt.Errorf(
-		"%w: schema %q in database %q %s; if it should have one, correct database.schema, or the "+
-			"database in database.url; for a new one run \"fencepost migrate up\"",
-		ErrSchema, p.schema, p.database, what)
+		"%w: schema %q in database %q %s; if it should have one, correct %s, or the database in "+
+			"%s; for a new one %s",
+		ErrSchema, p.schema, p.database, what, keys.key("schema"), keys.key("url"),
+		keys.migrate("up"))
 }
 
 // absent explains a failure to read the migrations: a missing ledger or privilege. It returns nil
@@ -108,9 +103,9 @@ func (s *Store) absent(ctx context.Context, err error) error {
 	if pg.Code == notPermitted {
 		return fmt.Errorf(
 			"%w: role %q lacks rights on the ledger in schema %q of database %q; %s",
-			ErrSchema, p.role, p.schema, p.database, grantsRemedy(p.role))
+			ErrSchema, p.role, p.schema, p.database, s.cfg.Keys.grants(p.role))
 	}
-	return p.lacking()
+	return p.lacking(s.cfg.Keys)
 }
 
 // explained replaces the error of a migration that failed for lack of a privilege with one that
@@ -124,7 +119,7 @@ func explained(ctx context.Context, conn *sql.DB, schema string, err error) erro
 	if conn.QueryRowContext(ctx, locateQuery, schema).Scan(p.fields()...) != nil {
 		return err
 	}
-	if lacks := p.rights(true); lacks != nil {
+	if lacks := p.rights(true, Keys{}); lacks != nil {
 		return lacks
 	}
 	if pg.Code == notPermitted {

@@ -143,7 +143,7 @@ func describeCause(err error) error {
 		return fmt.Errorf("%w: run \"fencepost migrate up\"", ErrSchema)
 	case pg.Code == notPermitted:
 		return fmt.Errorf("%w: the role in database.url lacks a right; %s", ErrSchema,
-			grantsRemedy("ROLE"))
+			Keys{}.grants("ROLE"))
 	case class == "22", class == "23", class == "54", class == "P0":
 		return fmt.Errorf("the database rejects the data (SQLSTATE %s%s)", pg.Code, constraint(pg))
 	}

@@ -61,6 +61,9 @@ func (s *Store) claim(ctx context.Context, r Registration) (no *int32, err error
 	if err == nil {
 		return &claimed, nil
 	}
+	if why := s.cfg.Directory.explainTables(err); errors.Is(why, ErrSchema) {
+		return nil, why
+	}
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("%w: %w", ErrDirectory, describeError(err))
 	}

@@ -72,7 +72,7 @@ func (s *Store) MustAskMoved(ctx context.Context) (bool, error) {
 
 // ErrNoRights is returned when a role may not read the moves in the directory.
 var ErrNoRights = fmt.Errorf("%w: the role in directory.url may not read directory_move; run "+
-	"\"fencepost migrate grants\" for it in that database", ErrDirectory)
+	"\"fencepost migrate grants --directory\" for it", ErrDirectory)
 
 // movedAway lists the accounts that left a ledger, from the directory in this database.
 func (s *Store) movedAway(ctx context.Context, no int32) ([]db.MovedAwayRow, error) {
@@ -80,7 +80,7 @@ func (s *Store) movedAway(ctx context.Context, no int32) ([]db.MovedAwayRow, err
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == notPermitted {
 		return nil, ErrNoRights
 	}
-	return all, err
+	return all, s.explainTables(err)
 }
 
 // mustSeal lists the accounts that must have a tombstone in this ledger. It fails without the
@@ -99,6 +99,7 @@ func (s *Store) mustSeal(ctx context.Context) (self db.LedgerOfMoveRow, away []d
 		return self, away, err
 	}
 	ledgers, err := s.cfg.Directory.read().DirectoryLedgers(ctx)
+	err = s.cfg.Directory.explainTables(err)
 	for _, l := range ledgers {
 		if l.LedgerID == self.LedgerID {
 			away, err = s.cfg.Directory.movedAway(ctx, l.No)

@@ -33,14 +33,12 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 		case slices.Contains(taken, step):
 		case version < wanted:
 			return fmt.Errorf(
-				"store: check the schema: %w: it has version %d and this program needs %d; run "+
-					"\"fencepost migrate up\"",
-				ErrSchema, version, wanted)
+				"store: check the schema: %w: it has version %d and this program needs %d; %s",
+				ErrSchema, version, wanted, s.cfg.Keys.migrate("up"))
 		default:
 			return fmt.Errorf(
-				"store: check the schema: %w: it has version %d, but not migration %d; run "+
-					"\"fencepost migrate up\"",
-				ErrSchema, version, step)
+				"store: check the schema: %w: it has version %d, but not migration %d; %s",
+				ErrSchema, version, step, s.cfg.Keys.migrate("up"))
 		}
 	}
 	if version == wanted {

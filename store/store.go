@@ -83,6 +83,7 @@ type Config struct {
 	// target_session_attrs are understood
 	URL    string
 	Schema string // search_path; empty is the database's default
+	Keys   Keys   // of both in the configuration
 	// owner_node of the leases: "name/boot-uuid", another with each start of a process
 	Node string
 

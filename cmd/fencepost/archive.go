@@ -77,7 +77,8 @@ func (p *program) archive(c *cobra.Command, f configFlags, o archive.Options) er
 	}
 	url := cfg.Database.URL.Reveal()
 	s, err := store.Open(c.Context(), store.Config{
-		URL: url, Schema: cfg.Database.Schema, Node: "archive/" + uuid.NewString(),
+		URL: url, Schema: cfg.Database.Schema, Keys: node.KeysOf(cfg),
+		Node:          "archive/" + uuid.NewString(),
 		LeaseDuration: archiveLease,
 	})
 	if err != nil {

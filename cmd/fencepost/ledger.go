@@ -106,6 +106,10 @@ func ledgerRowOf(l store.DirectoryLedger) ledgerRow {
 	return r
 }
 
+// errNoDirectory is returned if the configuration has no directory.
+var errNoDirectory = errors.New("directory.url is not set; set it to the database of the " +
+	"directory, such as the one of the first ledger")
+
 // withDirectory opens the directory of a configuration.
 func (p *program) withDirectory(c *cobra.Command, f configFlags,
 	do func(ctx context.Context, cfg *config.Config, directory *store.Store) error) error {
@@ -114,8 +118,7 @@ func (p *program) withDirectory(c *cobra.Command, f configFlags,
 		return err
 	}
 	if cfg.Directory.URL.Reveal() == "" {
-		return errors.New("directory.url is not set; set it to the database of the directory, " +
-			"such as the one of the first ledger")
+		return errNoDirectory
 	}
 	directory, err := openDirectory(c.Context(), cfg, "ledger/"+uuid.NewString())
 	if err != nil {

@@ -26,6 +26,14 @@ func (p *program) migrateCommand() *cobra.Command {
 type databaseFlags struct {
 	config      configFlags
 	url, schema string
+	directory   bool // of the configuration, instead of a ledger
+}
+
+// addAny adds the flags of a command on any database with a schema: of a ledger or a directory.
+func (f *databaseFlags) addAny(c *cobra.Command) {
+	f.add(c)
+	c.Flags().BoolVar(&f.directory, "directory", false,
+		"the database in directory.url, instead of a ledger")
 }
 
 func (f *databaseFlags) add(c *cobra.Command) {
@@ -46,6 +54,9 @@ func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err e
 	configured := f.config.file != "" || p.variable(configVariable) != ""
 	if f.url != "" && f.config.file != "" {
 		return l, misused(c, "--config and --database-url exclude each other; give one of them")
+	}
+	if f.directory {
+		return p.directoryDatabase(c, f)
 	}
 	l.key = "--database-url"
 	if f.url == "" && !configured {
@@ -74,6 +85,21 @@ func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err e
 	return database{cfg.Database.URL.Reveal(), cfg.Database.Schema, cfg.DatabaseKey(), cfg}, nil
 }
 
+// directoryDatabase is the database of the directory in the configuration.
+func (p *program) directoryDatabase(c *cobra.Command, f databaseFlags) (l database, err error) {
+	if f.url != "" || f.schema != "" || f.config.ledger != "" {
+		return l, misused(c, "--directory excludes --database-url, --schema and --ledger")
+	}
+	cfg, err := p.loadConfig(c, f.config)
+	if err != nil {
+		return l, err
+	}
+	if cfg.Directory.URL.Reveal() == "" {
+		return l, errNoDirectory
+	}
+	return database{cfg.Directory.URL.Reveal(), cfg.Directory.Schema, "directory.url", cfg}, nil
+}
+
 func (p *program) migrateUpCommand() *cobra.Command {
 	var f databaseFlags
 	c := &cobra.Command{
@@ -82,7 +108,8 @@ func (p *program) migrateUpCommand() *cobra.Command {
 		Args:  arguments(),
 		Long: `Run all pending migrations. It is safe to run on several machines at once: one does
 the work and the others wait.`,
-		Example: "  fencepost migrate up --config fencepost.yaml",
+		Example: "  fencepost migrate up --config fencepost.yaml\n" +
+			"  fencepost migrate up --directory --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			at, err := p.database(c, f)
 			if err != nil {
@@ -102,7 +129,7 @@ the work and the others wait.`,
 			return p.print(migrationRows(steps), upToDate(steps, ahead))
 		},
 	}
-	f.add(c)
+	f.addAny(c)
 	return c
 }
 
@@ -157,7 +184,7 @@ program does not know has no name.`,
 				table([]string{"VERSION", "NAME", "APPLIED", "OLDER NODES"}, rows))
 		},
 	}
-	f.add(c)
+	f.addAny(c)
 	return c
 }
 
@@ -194,7 +221,13 @@ read signed transactions or take part in sending.`,
 			}
 			if show {
 				schema := f.schema
-				if f.config.file != "" || p.variable(configVariable) != "" {
+				if f.directory {
+					at, err := p.directoryDatabase(c, f)
+					if err != nil {
+						return err
+					}
+					schema = at.schema
+				} else if f.config.file != "" || p.variable(configVariable) != "" {
 					cfg, err := p.loadLedger(c, f.config)
 					if err != nil {
 						return err
@@ -215,7 +248,7 @@ read signed transactions or take part in sending.`,
 				line("role %s has the rights of a %s", role, grants))
 		},
 	}
-	f.add(c)
+	f.addAny(c)
 	c.Flags().StringVar(&role, "role", "", "PostgreSQL role to give rights to; it must exist")
 	c.Flags().BoolVar(&readOnly, "read-only", false, "the rights of a reader instead of a node's")
 	c.Flags().BoolVar(&archives, "archive", false, "the rights of an archive instead of a node's")
@@ -251,7 +284,7 @@ overrides this. Data of a restored ledger about transactions that may have run i
 				})
 		},
 	}
-	f.add(c)
+	f.addAny(c)
 	c.Flags().BoolVar(&force, "force", false,
 		"revert even if submitters are registered; loses data")
 	return c

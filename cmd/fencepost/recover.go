@@ -70,6 +70,7 @@ func (p *program) recoverLedger(c *cobra.Command, at database, moved bool) error
 	cfg := store.Config{URL: at.url, Schema: at.schema, Node: "recover/" + uuid.NewString(),
 		Adopts: true}
 	if at.cfg != nil {
+		cfg.Keys = node.KeysOf(at.cfg)
 		directory, err := node.OpenDirectory(c.Context(), at.cfg, cfg.Node, nil)
 		if err != nil {
 			return err

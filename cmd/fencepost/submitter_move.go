@@ -169,6 +169,7 @@ func openLedger(ctx context.Context, cfg *config.Config, name string,
 	}
 	url := one.Database.URL.Reveal()
 	ledger, err := store.Open(ctx, store.Config{URL: url, Schema: one.Database.Schema,
+		Keys: node.KeysOf(one),
 		Node: "ledger/" + uuid.NewString(), Directory: directory})
 	if err != nil {
 		return nil, err

@@ -127,6 +127,9 @@ func (c *Config) OfLedger(name string) (*Config, error) {
 	return &one, nil
 }
 
+// LedgerName is the name of the ledger in Database; empty: it is the only one.
+func (c *Config) LedgerName() string { return c.ledgerName }
+
 // DatabaseKey returns the key of the URL in Database.
 func (c *Config) DatabaseKey() string {
 	if c.ledgerName == "" {

@@ -42,7 +42,7 @@ func noKey(s config.Submitter) error {
 func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.Logger,
 	intentKey []byte, directory *store.Store) (*store.Store, error) {
 	return store.Open(ctx, store.Config{
-		URL: cfg.Database.URL.Reveal(), Schema: cfg.Database.Schema, Node: name,
+		URL: cfg.Database.URL.Reveal(), Schema: cfg.Database.Schema, Keys: KeysOf(cfg), Node: name,
 		LeaseDuration:    cfg.Lease.Duration,
 		StatementTimeout: cfg.Database.StatementTimeout, APIConns: cfg.Database.MaxConnections,
 		CommitConns: cfg.Database.CommitConnections,
@@ -53,6 +53,15 @@ func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.L
 	})
 }
 
+// KeysOf names the configuration of the database of a ledger.
+func KeysOf(cfg *config.Config) store.Keys {
+	name := cfg.LedgerName()
+	if name == "" {
+		return store.Keys{}
+	}
+	return store.Keys{Section: "ledgers." + name, Flag: "--ledger " + name}
+}
+
 // OpenDirectory opens the directory of ledgers; nil: none is configured. It connects when it is
 // first asked.
 func OpenDirectory(ctx context.Context, cfg *config.Config, name string,
@@ -61,7 +70,9 @@ func OpenDirectory(ctx context.Context, cfg *config.Config, name string,
 		return nil, nil
 	}
 	return store.Open(ctx, store.Config{URL: cfg.Directory.URL.Reveal(),
-		Schema: cfg.Directory.Schema, Node: name, APIConns: directoryConns, Logger: log})
+		Schema: cfg.Directory.Schema,
+		Keys:   store.Keys{Section: "directory", Flag: "--directory"},
+		Node:   name, APIConns: directoryConns, Logger: log})
 }
 
 // directoryConns is how many registrations of a node ask the directory at the same time.
