@@ -162,11 +162,15 @@ func (w *twoLedgers) client(account string, moved *atomic.Bool) (asked int, err 
 // move moves an account with a command that ends before an action, and then with two at once.
 func (w *twoLedgers) move(account, until string) error {
 	run := func(ctx context.Context, report func(store.MoveProgress)) error {
-		m, err := store.PrepareMove(ctx, w.from, w.to, account, "us1")
-		if err == nil {
-			_, err = m.Run(ctx, 5*time.Millisecond, report)
+		for {
+			m, err := store.PrepareMove(ctx, w.from, w.to, account, "us1")
+			if err == nil {
+				_, err = m.Run(ctx, 5*time.Millisecond, report)
+			}
+			if !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+				return err
+			} // another command had the lock for long: repeat, as an operator does
 		}
-		return err
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()

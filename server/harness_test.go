@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Main(m)) }
 
 // testTimeout bounds the wait for a condition; only failing tests wait that long.
-const testTimeout = 20 * time.Second
+const testTimeout = time.Minute
 
 // leaseDuration outlives any test: no lease is renewed.
 const leaseDuration = 10 * time.Minute
@@ -48,7 +48,7 @@ type harness struct {
 
 func newHarness(t testing.TB) *harness {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	t.Cleanup(cancel)
 	h := &harness{t: t, ctx: ctx, db: dbtest.New(t)}
 	h.store = h.open("a")

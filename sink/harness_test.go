@@ -52,7 +52,7 @@ func newLedger(t testing.TB) *ledger {
 
 func newLedgerIn(t testing.TB, db *dbtest.DB) *ledger {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	t.Cleanup(cancel)
 	l := &ledger{t: t, ctx: ctx, db: db, events: map[string]bool{},
 		meters: noopmetric.NewMeterProvider()}

@@ -35,7 +35,7 @@ type kit struct {
 
 func newKit(t testing.TB, opts ...dbtest.Option) *kit {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	t.Cleanup(cancel)
 	return &kit{t: t, ctx: ctx, db: dbtest.New(t, opts...)}
 }
