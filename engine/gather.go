@@ -12,8 +12,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// gatherLimit bounds how many submitters one statement asks for.
-const gatherLimit = 1024
+const (
+	// gatherLimit bounds how many submitters one statement asks for.
+	gatherLimit = 1024
+	// failuresLimit bounds how many statements fail for one batch, in case all rows are unreadable.
+	// To find one of gatherLimit takes 11.
+	failuresLimit = 64
+)
 
 // gathered combines the requests of this node's owners. Requests made during a statement are served
 // together by the next one, so a thousand busy submitters cost a few statements, not a thousand.
@@ -77,7 +82,8 @@ func (g *gathered[T]) serve(ctx context.Context) {
 		for i, r := range batch {
 			ids[i] = r.id
 		}
-		all, failed := g.askAll(ctx, ids)
+		failures := failuresLimit
+		all, failed := g.askAll(ctx, ids, &failures)
 		if left := g.deliver(batch, all, failed); len(left) > 0 && g.unwanted != nil {
 			g.unwanted(ctx, left)
 		}
@@ -85,23 +91,28 @@ func (g *gathered[T]) serve(ctx context.Context) {
 }
 
 // askAll requests the results for all submitters with one statement. If the content of a row makes
-// it fail, it asks for each half of them, so that only the submitter of that row fails.
-func (g *gathered[T]) askAll(ctx context.Context,
-	ids []txn.SubmitterID) (all map[txn.SubmitterID]T, failed map[txn.SubmitterID]error) {
-	all, err := g.ask(ctx, ids)
+// it fail, it asks for each half of them, so that only the submitter of that row fails. failures is
+// how many statements may still fail before it stops dividing.
+func (g *gathered[T]) askAll(ctx context.Context, ids []txn.SubmitterID,
+	failures *int) (all map[txn.SubmitterID]T, failed map[txn.SubmitterID]error) {
+	answers, err := g.ask(ctx, ids)
 	if err == nil {
-		return all, nil
+		return answers, nil
 	}
-	if len(ids) > 1 && store.IsRowError(err) {
-		all, failed = g.askAll(ctx, ids[:len(ids)/2])
-		others, too := g.askAll(ctx, ids[len(ids)/2:])
-		return joined(all, others), joined(failed, too)
+	*failures--
+	if len(ids) > 1 && store.IsRowError(err) && *failures > 0 {
+		all, failed = g.askAll(ctx, ids[:len(ids)/2], failures)
+		if *failures > 0 {
+			others, too := g.askAll(ctx, ids[len(ids)/2:], failures)
+			return joined(all, others), joined(failed, too)
+		}
+		ids = ids[len(ids)/2:]
 	}
-	failed = make(map[txn.SubmitterID]error, len(ids))
+	failed = joined(failed, make(map[txn.SubmitterID]error, len(ids)))
 	for _, id := range ids {
 		failed[id] = err
 	}
-	return nil, failed
+	return all, failed
 }
 
 func joined[T any](a, b map[txn.SubmitterID]T) map[txn.SubmitterID]T {

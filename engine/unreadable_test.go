@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -43,10 +44,26 @@ func TestMail_RowUnreadable_OthersServed(t *testing.T) {
 
 	router := n.engine.router
 	mail := gathered[nonceMail]{ask: router.readNonceMail}
+	var damaged error
 	for i, err := range readTogether(t, &mail, r.submitters[:3]) {
 		if store.IsRowError(err) != (i == 0) || i > 0 && err != nil {
 			t.Errorf("mail of external account %d: %v", i, err)
 		}
+		damaged = cmp.Or(damaged, err)
+	}
+	statements := 0
+	broken := gathered[int]{ask: func(context.Context, []txn.SubmitterID) (map[txn.SubmitterID]int,
+		error) {
+		statements++
+		return nil, damaged
+	}}
+	for _, err := range readTogether(t, &broken, make([]txn.SubmitterID, gatherLimit)) {
+		if !store.IsRowError(err) {
+			t.Fatalf("all rows are unreadable: %v", err)
+		}
+	}
+	if statements > failuresLimit {
+		t.Errorf("%d statements of one batch failed, want at most %d", statements, failuresLimit)
 	}
 	inboxes := gathered[store.Inbox]{ask: router.inboxes.ask}
 	for i, err := range readTogether(t, &inboxes, r.submitters[3:]) {

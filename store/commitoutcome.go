@@ -63,6 +63,8 @@ const (
 	uniqueViolation      = "23505"
 	undefinedTable       = "42P01"
 	notPermitted         = "42501"
+	dataCorrupted        = "XX001"
+	indexCorrupted       = "XX002"
 	noSchema             = "3F000"
 	wrongPassword        = "28P01"
 	mayNotLogIn          = "28000"
@@ -118,7 +120,8 @@ func describeError(err error) error {
 	}
 	why := describeCause(err)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		if class := pg.Code[:min(2, len(pg.Code))]; class == "22" || class == "XX" {
+		switch class := pg.Code[:min(2, len(pg.Code))]; {
+		case class == "22", pg.Code == dataCorrupted, pg.Code == indexCorrupted:
 			return rowError{why}
 		}
 	}

@@ -100,3 +100,14 @@ func TestErrors_HoldNoSecrets(t *testing.T) {
 		t.Errorf("no error became %v", err)
 	}
 }
+
+// TestIsRowError: an internal error of the database is not about a row.
+func TestIsRowError(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]bool{"22003": true, "XX001": true, "XX002": true,
+		"XX000": false, "57014": false} {
+		if is := IsRowError(describeError(server(code))); is != want {
+			t.Errorf("%s is about a row: %t, want %t", code, is, want)
+		}
+	}
+}
