@@ -27,9 +27,10 @@ func (s *Store) Acquire(ctx context.Context, ids []txn.SubmitterID) ([]*Lease, e
 	rows, err := db.New(conn).AcquireLeases(
 		ctx,
 		db.AcquireLeasesParams{
-			OwnerNode:    s.cfg.Node,
-			Seconds:      s.cfg.LeaseDuration.Seconds(),
-			SubmitterIds: plain(ids),
+			OwnerNode:     s.cfg.Node,
+			Seconds:       s.cfg.LeaseDuration.Seconds(),
+			SubmitterIds:  plain(ids),
+			WithDirectory: s.cfg.Directory != nil,
 		},
 	)
 	if err != nil {
@@ -56,6 +57,7 @@ func (s *Store) AcquireOne(ctx context.Context, id txn.SubmitterID) (*Lease, err
 	stop := s.endBlockers(ctx, conn.Conn().PgConn().PID())
 	row, err := db.New(conn).AcquireLease(ctx, db.AcquireLeaseParams{
 		OwnerNode: s.cfg.Node, Seconds: s.cfg.LeaseDuration.Seconds(), SubmitterID: int32(id),
+		WithDirectory: s.cfg.Directory != nil,
 	})
 	stop()
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -126,7 +128,7 @@ func (s *Store) Renew(ctx context.Context, leases []*Lease) (renewed []*Lease, e
 	_, err = s.renew.run(ctx, s.cfg.LeaseDuration, func(_ *pgx.Conn, q *db.Queries) (err error) {
 		rows, err = q.RenewLeases(ctx, db.RenewLeasesParams{
 			Seconds: s.cfg.LeaseDuration.Seconds(), SubmitterIds: ids, FencingTokens: tokens,
-			OwnerNode: s.cfg.Node,
+			OwnerNode: s.cfg.Node, WithDirectory: s.cfg.Directory != nil,
 		})
 		return err
 	})

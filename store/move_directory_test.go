@@ -15,6 +15,13 @@ func (k *moveKit) begun() {
 		"WHERE m.name = a.name")
 }
 
+// neverJoined makes the old ledger as it was before it joined, as a backup of it restores it.
+func (k *moveKit) neverJoined() {
+	k.t.Helper()
+	k.old.exec("UPDATE submitter SET directory_no = NULL")
+	k.old.exec("UPDATE ledger SET directory_no = NULL, ledger_name = NULL")
+}
+
 // TestDirectory_RestoredWithOldLedger_JoinIsNoAnswer: both the directory and the old ledger are
 // restored to before the tombstone. A ledger that joins again gives no lease before the directory
 // has answered, which is once the others have joined again.
@@ -73,8 +80,7 @@ func TestMove_OlderThanJoin_NotRevived(t *testing.T) {
 			_, err := k.prepare("alice").Run(k.ctx, time.Millisecond, k.owner(l))
 			k.must(err)
 			k.unseal()
-			k.old.exec("UPDATE submitter SET directory_no = NULL")
-			k.old.exec("UPDATE ledger SET directory_no = NULL, ledger_name = NULL")
+			k.neverJoined()
 			k.must(again(k))
 			k.refusesAll(id, l, waits.ID)
 			if _, err := k.join(1, "eu1"); err != nil {
@@ -89,5 +95,39 @@ func TestMove_OlderThanJoin_NotRevived(t *testing.T) {
 				t.Errorf("a new account: %d %v", bob.ID, err)
 			}
 		})
+	}
+}
+
+// TestLease_NotJoined_WaitsForDirectory: a ledger that has not joined may have been restored to
+// before it did. With a directory, it gives no lease and extends none before that has answered.
+func TestLease_NotJoined_WaitsForDirectory(t *testing.T) {
+	t.Parallel()
+	d := newDirectoryKit(t, 2)
+	_, err := d.join(0, "eu1")
+	d.must(err)
+	early := d.ledgers[1].open("a")
+	bob, mine := d.ledgers[1].owned(early, "bob") // no directory is configured
+	d.ledgers[1].exec("UPDATE ledger SET timeline = timeline + 1")
+	us := d.node(1)
+	if l, err := us.AcquireOne(d.ctx, bob); err != nil || l != nil {
+		t.Errorf("a lease before the answer: %v %v", l, err)
+	}
+	if all, err := us.Acquire(d.ctx, []txn.SubmitterID{bob}); err != nil || len(all) > 0 {
+		t.Errorf("leases before the answer: %v %v", all, err)
+	}
+	if left, err := us.Renew(d.ctx, []*Lease{mine}); err != nil || len(left) > 0 {
+		t.Errorf("extended %v before the answer: %v", left, err)
+	}
+	if must, err := us.MustAskMoved(d.ctx); err != nil || !must {
+		t.Errorf("must ask: %t %v", must, err)
+	}
+	if sealed, err := us.SealMoved(d.ctx); err != nil || len(sealed) > 0 {
+		t.Errorf("sealed %v %v", sealed, err)
+	}
+	if l, err := us.AcquireOne(d.ctx, bob); err != nil || l == nil {
+		t.Errorf("no lease after the answer: %v", err)
+	}
+	if must, err := us.MustAskMoved(d.ctx); err != nil || must {
+		t.Errorf("must ask after the answer: %t %v", must, err)
 	}
 }

@@ -55,7 +55,7 @@ func (s *Store) SealMoved(ctx context.Context) (sealed []string, err error) {
 				err)
 		}
 	}
-	if self.DirectoryNo == nil {
+	if !s.mayHaveMoved(self) {
 		return sealed, nil
 	}
 	// of the moment before the directory was asked: a later fail-over is another one
@@ -67,7 +67,14 @@ func (s *Store) SealMoved(ctx context.Context) (sealed []string, err error) {
 // SealMoved has succeeded.
 func (s *Store) MustAskMoved(ctx context.Context) (bool, error) {
 	self, err := s.read().LedgerOfMove(ctx)
-	return self.MustAsk, s.failed(ctx, "read the state of the ledger", err)
+	return self.FailedOver && s.mayHaveMoved(self),
+		s.failed(ctx, "read the state of the ledger", err)
+}
+
+// mayHaveMoved reports whether accounts of a ledger may have moved. One that has not joined a
+// directory may have been restored to before it did.
+func (s *Store) mayHaveMoved(self db.LedgerOfMoveRow) bool {
+	return self.DirectoryNo != nil || s.cfg.Directory != nil
 }
 
 // ErrNoRights is returned when a role may not read the moves in the directory.
@@ -84,13 +91,14 @@ func (s *Store) movedAway(ctx context.Context, no int32) ([]db.MovedAwayRow, err
 }
 
 // mustSeal lists the accounts that must have a tombstone in this ledger. It fails without the
-// directory, unless that is in this database: no account leaves such a ledger. A ledger that does
-// not know its directory may have been restored to before it joined.
+// directory, unless that is in this database: no account leaves such a ledger. A configured one is
+// always asked, because tables of it in this database may be what a dump of them left. A ledger
+// that does not know its directory may have been restored to before it joined.
 func (s *Store) mustSeal(ctx context.Context) (self db.LedgerOfMoveRow, away []db.MovedAwayRow,
 	err error) {
 	self, err = s.read().LedgerOfMove(ctx)
 	switch {
-	case err != nil, self.HasDirectory, self.DirectoryNo == nil && s.cfg.Directory == nil:
+	case err != nil, !s.mayHaveMoved(self), self.HasDirectory && s.cfg.Directory == nil:
 		return self, nil, err
 	case s.cfg.Directory == nil:
 		return self, nil, errDirectoryNeeded

@@ -60,6 +60,26 @@ func TestMove_OldLedgerRestored_NotRevived(t *testing.T) {
 	}
 }
 
+// TestSealMoved_DirectoryTablesInLedger_AsksConfigured: the directory was dumped and restored into
+// another database. Its old tables, in the database of a ledger, no longer count.
+func TestSealMoved_DirectoryTablesInLedger_AsksConfigured(t *testing.T) {
+	t.Parallel()
+	k := newMoveKit(t)
+	k.old.exec("INSERT INTO directory_ledger (no, name, ledger_id) " +
+		"SELECT l.directory_no, 'eu1', l.ledger_id FROM ledger l")
+	alice, l := k.old.owned(k.eu, "alice")
+	k.moves(k.prepare("alice"), l)
+	k.unseal()
+	k.old.exec("UPDATE ledger SET timeline = timeline + 1")
+	sealed, err := k.eu.SealMoved(k.ctx)
+	if err != nil || len(sealed) != 1 {
+		t.Errorf("sealed %v %v", sealed, err)
+	}
+	if here, there := k.oneLedger(alice, "at the end"); here != nil || there == nil {
+		t.Errorf("lease in the old ledger %t, in the new one %t", here != nil, there != nil)
+	}
+}
+
 // TestMove_Recovered_LedgersContinue: a recovery of a ledger that accounts left and reached keeps
 // its sequences, and leaves tombstones alone.
 func TestMove_Recovered_LedgersContinue(t *testing.T) {

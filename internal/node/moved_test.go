@@ -171,11 +171,31 @@ func TestSealMoved_FailOver_NoLeaseBeforeAnswer(t *testing.T) {
 	}
 	k.line.set(true)
 	k.aliceLeft()
-	k.await("the directory is asked in vain", func() bool { return k.log.has("retrying") })
+	k.await("a question to the directory fails", func() bool { return k.log.has("retrying") })
 	for _, id := range []txn.SubmitterID{k.alice, k.bob} {
 		if k.owns(id) {
 			t.Errorf("submitter %d has an owner before the directory answered", id)
 		}
+	}
+	k.line.set(false)
+	k.await("bob has an owner", func() bool { return k.owns(k.bob) })
+	if k.owns(k.alice) || !k.log.has("submitter=alice") {
+		t.Error("an account that left has an owner, or is not in the log")
+	}
+}
+
+// TestSealMoved_OlderThanJoin_NoLeaseBeforeAnswer: the ledger was restored to before it joined the
+// directory, which is away at the start.
+func TestSealMoved_OlderThanJoin_NoLeaseBeforeAnswer(t *testing.T) {
+	t.Parallel()
+	k := newMovedKit(t)
+	k.line.set(true)
+	k.aliceLeft()
+	k.exec(k.eu, "UPDATE submitter SET directory_no = NULL")
+	k.exec(k.eu, "UPDATE ledger SET directory_no = NULL, ledger_name = NULL")
+	k.must(k.sealMoved(t.Context()))
+	if k.owns(k.alice) || k.owns(k.bob) {
+		t.Error("an account has an owner before the directory answered")
 	}
 	k.line.set(false)
 	k.await("bob has an owner", func() bool { return k.owns(k.bob) })

@@ -4,7 +4,8 @@
 -- AcquireLeases takes every lease of the list that is free, expired or this node's own, each under
 -- a new token, and returns the previous state of each: gap_ms is the time without an owner. A lease
 -- whose owner is committing is skipped; AcquireLease waits for it. A ledger that may have lost
--- tombstones gives no lease, and extends none: see moves_timeline.
+-- tombstones gives no lease, and extends none: see moves_timeline. One that has not joined may have
+-- been restored to before it did: @with_directory, the node has a directory to ask.
 -- name: AcquireLeases :many
 UPDATE submitter_lease l
    SET owner_node    = @owner_node::TEXT,
@@ -17,7 +18,8 @@ UPDATE submitter_lease l
           FROM submitter_lease f
          WHERE f.submitter_id = ANY(@submitter_ids::INT[])
            AND (f.owner_node = @owner_node::TEXT OR f.expires_at <= clock_timestamp())
-           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+           AND (SELECT g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                       OR g.directory_no IS NULL AND NOT @with_directory::BOOLEAN
                   FROM ledger g)
          ORDER BY f.submitter_id
            FOR UPDATE SKIP LOCKED) free
@@ -43,7 +45,8 @@ UPDATE submitter_lease l
           FROM submitter_lease f
          WHERE f.submitter_id = @submitter_id
            AND (f.owner_node = @owner_node::TEXT OR f.expires_at <= clock_timestamp())
-           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+           AND (SELECT g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                       OR g.directory_no IS NULL AND NOT @with_directory::BOOLEAN
                   FROM ledger g)
            FOR UPDATE) free
  WHERE l.submitter_id = free.submitter_id
@@ -66,7 +69,8 @@ UPDATE submitter_lease l
           JOIN submitter_lease f ON f.submitter_id = h.submitter_id
                                 AND f.fencing_token = h.fencing_token
          WHERE f.owner_node = @owner_node::TEXT AND f.expires_at > clock_timestamp()
-           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+           AND (SELECT g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                       OR g.directory_no IS NULL AND NOT @with_directory::BOOLEAN
                   FROM ledger g)
          ORDER BY f.submitter_id
            FOR NO KEY UPDATE OF f) mine

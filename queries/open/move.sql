@@ -144,8 +144,8 @@ UPDATE ledger g SET min_node_schema = greatest(g.min_node_schema, @schema_versio
 -- name: LedgerOfMove :one
 SELECT l.ledger_id, coalesce(l.ledger_name, '')::TEXT AS ledger_name, l.directory_no, l.feed_epoch,
        coalesce(l.timeline, 0)::INT AS timeline,
-       (l.directory_no IS NOT NULL
-        AND l.timeline IS DISTINCT FROM l.moves_timeline)::BOOLEAN AS must_ask,
+       -- since the directory answered
+       (l.timeline IS DISTINCT FROM l.moves_timeline)::BOOLEAN AS failed_over,
        -- no account leaves the ledger whose database holds the directory
        (EXISTS (SELECT FROM directory_ledger d
                  WHERE d.ledger_id = l.ledger_id))::BOOLEAN AS has_directory

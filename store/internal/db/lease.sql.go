@@ -22,7 +22,8 @@ UPDATE submitter_lease l
           FROM submitter_lease f
          WHERE f.submitter_id = $3
            AND (f.owner_node = $1::TEXT OR f.expires_at <= clock_timestamp())
-           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+           AND (SELECT g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                       OR g.directory_no IS NULL AND NOT $4::BOOLEAN
                   FROM ledger g)
            FOR UPDATE) free
  WHERE l.submitter_id = free.submitter_id
@@ -35,9 +36,10 @@ RETURNING l.submitter_id, l.fencing_token, l.expires_at,
 `
 
 type AcquireLeaseParams struct {
-	OwnerNode   string
-	Seconds     float64
-	SubmitterID int32
+	OwnerNode     string
+	Seconds       float64
+	SubmitterID   int32
+	WithDirectory bool
 }
 
 type AcquireLeaseRow struct {
@@ -52,7 +54,12 @@ type AcquireLeaseRow struct {
 // AcquireLease is AcquireLeases for one submitter. It waits until the commit of its owner has
 // finished, with any outcome.
 func (q *Queries) AcquireLease(ctx context.Context, arg AcquireLeaseParams) (AcquireLeaseRow, error) {
-	row := q.db.QueryRow(ctx, acquireLease, arg.OwnerNode, arg.Seconds, arg.SubmitterID)
+	row := q.db.QueryRow(ctx, acquireLease,
+		arg.OwnerNode,
+		arg.Seconds,
+		arg.SubmitterID,
+		arg.WithDirectory,
+	)
 	var i AcquireLeaseRow
 	err := row.Scan(
 		&i.SubmitterID,
@@ -78,7 +85,8 @@ UPDATE submitter_lease l
           FROM submitter_lease f
          WHERE f.submitter_id = ANY($3::INT[])
            AND (f.owner_node = $1::TEXT OR f.expires_at <= clock_timestamp())
-           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+           AND (SELECT g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                       OR g.directory_no IS NULL AND NOT $4::BOOLEAN
                   FROM ledger g)
          ORDER BY f.submitter_id
            FOR UPDATE SKIP LOCKED) free
@@ -92,9 +100,10 @@ RETURNING l.submitter_id, l.fencing_token, l.expires_at,
 `
 
 type AcquireLeasesParams struct {
-	OwnerNode    string
-	Seconds      float64
-	SubmitterIds []int32
+	OwnerNode     string
+	Seconds       float64
+	SubmitterIds  []int32
+	WithDirectory bool
 }
 
 type AcquireLeasesRow struct {
@@ -111,9 +120,15 @@ type AcquireLeasesRow struct {
 // AcquireLeases takes every lease of the list that is free, expired or this node's own, each under
 // a new token, and returns the previous state of each: gap_ms is the time without an owner. A lease
 // whose owner is committing is skipped; AcquireLease waits for it. A ledger that may have lost
-// tombstones gives no lease, and extends none: see moves_timeline.
+// tombstones gives no lease, and extends none: see moves_timeline. One that has not joined may have
+// been restored to before it did: @with_directory, the node has a directory to ask.
 func (q *Queries) AcquireLeases(ctx context.Context, arg AcquireLeasesParams) ([]AcquireLeasesRow, error) {
-	rows, err := q.db.Query(ctx, acquireLeases, arg.OwnerNode, arg.Seconds, arg.SubmitterIds)
+	rows, err := q.db.Query(ctx, acquireLeases,
+		arg.OwnerNode,
+		arg.Seconds,
+		arg.SubmitterIds,
+		arg.WithDirectory,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +353,8 @@ UPDATE submitter_lease l
           JOIN submitter_lease f ON f.submitter_id = h.submitter_id
                                 AND f.fencing_token = h.fencing_token
          WHERE f.owner_node = $4::TEXT AND f.expires_at > clock_timestamp()
-           AND (SELECT g.directory_no IS NULL OR g.timeline IS NOT DISTINCT FROM g.moves_timeline
+           AND (SELECT g.timeline IS NOT DISTINCT FROM g.moves_timeline
+                       OR g.directory_no IS NULL AND NOT $5::BOOLEAN
                   FROM ledger g)
          ORDER BY f.submitter_id
            FOR NO KEY UPDATE OF f) mine
@@ -351,6 +367,7 @@ type RenewLeasesParams struct {
 	SubmitterIds  []int32
 	FencingTokens []int64
 	OwnerNode     string
+	WithDirectory bool
 }
 
 // RenewLeases extends leases that are held and live. It does not change the token, a key column, so
@@ -361,6 +378,7 @@ func (q *Queries) RenewLeases(ctx context.Context, arg RenewLeasesParams) ([]int
 		arg.SubmitterIds,
 		arg.FencingTokens,
 		arg.OwnerNode,
+		arg.WithDirectory,
 	)
 	if err != nil {
 		return nil, err

@@ -247,8 +247,8 @@ func (q *Queries) KeepOldProgramsOut(ctx context.Context, schemaVersion int64) e
 const ledgerOfMove = `-- name: LedgerOfMove :one
 SELECT l.ledger_id, coalesce(l.ledger_name, '')::TEXT AS ledger_name, l.directory_no, l.feed_epoch,
        coalesce(l.timeline, 0)::INT AS timeline,
-       (l.directory_no IS NOT NULL
-        AND l.timeline IS DISTINCT FROM l.moves_timeline)::BOOLEAN AS must_ask,
+       -- since the directory answered
+       (l.timeline IS DISTINCT FROM l.moves_timeline)::BOOLEAN AS failed_over,
        -- no account leaves the ledger whose database holds the directory
        (EXISTS (SELECT FROM directory_ledger d
                  WHERE d.ledger_id = l.ledger_id))::BOOLEAN AS has_directory
@@ -261,7 +261,7 @@ type LedgerOfMoveRow struct {
 	DirectoryNo  *int32
 	FeedEpoch    int64
 	Timeline     int32
-	MustAsk      bool
+	FailedOver   bool
 	HasDirectory bool
 }
 
@@ -274,7 +274,7 @@ func (q *Queries) LedgerOfMove(ctx context.Context) (LedgerOfMoveRow, error) {
 		&i.DirectoryNo,
 		&i.FeedEpoch,
 		&i.Timeline,
-		&i.MustAsk,
+		&i.FailedOver,
 		&i.HasDirectory,
 	)
 	return i, err
