@@ -157,10 +157,11 @@ func (s *watchedStore) RetryParked(ctx context.Context, d store.SinkDecision,
 }
 
 // watchedNode starts a node with all ledgers, and returns them.
-func (s *several) watchedNode(name string) (*node, []*watchedStore) {
+func (s *several) watchedNode(name string, callers ...auth.Caller) (*node, []*watchedStore) {
 	s.t.Helper()
 	var of []*watchedStore
 	n := s.nodeOf(name, nil, func(o *Options) {
+		o.Callers = callers
 		for i, ledger := range s.names {
 			opened := s.of[i].openWith(s.proxies[i].URL(), name, s.openDirectory(s.db.NodeURL))
 			of = append(of, &watchedStore{Store: opened})
@@ -212,18 +213,26 @@ func TestLedgers_UndeliveredOfUnmoved_OwnLedgerOnly(t *testing.T) {
 func TestLedgers_FormerLedgerFails_Unavailable(t *testing.T) {
 	t.Parallel()
 	s := newSeveral(t, "eu1", "eu2", "us1")
-	n, of := s.watchedNode("n")
+	of := s.ctx
+	s.ctx = role{token: tokenOf("admin")}.in(of)
+	n, ledgers := s.watchedNode("n",
+		auth.Caller{Name: "admin", Tokens: []string{tokenOf("admin")}, Operator: true,
+			Submitters: []string{auth.AllSubmitters}},
+		auth.Caller{Name: "shop", Tokens: []string{tokenOf("shop")},
+			Submitters: []string{"at-eu2"}})
 	first := n.create("at-eu2", "1").GetTxId()
 	s.moveAccount()
 	later := s.node("m").create("at-eu2", "2").GetTxId()
 	for _, h := range s.of {
 		s.must(h.store.EnsureSinks(s.ctx, []string{"hook"}))
 	}
-	of[1].failing.Store(true)
+	ledgers[1].failing.Store(true)
 	s.down(n, 2)
-	_, err := n.txs.GetTx(n.ctx, byID(later))
-	wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
-	_, err = pb.NewSinkServiceClient(n.conn).SkipUndelivered(n.ctx,
+	for _, caller := range []string{"shop", "admin"} {
+		_, err := n.txs.GetTx(role{token: tokenOf(caller)}.in(of), byID(later))
+		wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
+	}
+	_, err := pb.NewSinkServiceClient(n.conn).SkipUndelivered(n.ctx,
 		&pb.SkipUndeliveredRequest{Sink: "hook", TxId: first, Seq: 1, Reason: why})
 	wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
 }
