@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/internal/remedy"
@@ -19,8 +20,11 @@ func LoadErrors(files ...string) (*outcome.Errors, error) {
 	e := new(outcome.Errors)
 	for _, name := range files {
 		if err := load(e, name); err != nil {
-			return nil, remedy.Errorf("use a JSON ABI or a compiler artifact with one",
-				"ABI file %s: %w", name, err)
+			advice := "use a JSON ABI or a compiler artifact with one"
+			if _, ok := errors.AsType[syscall.Errno](err); ok {
+				advice = remedy.OfFile(err)
+			}
+			return nil, remedy.Errorf(advice, "ABI file %s: %w", name, err)
 		}
 	}
 	return e, nil

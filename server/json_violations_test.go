@@ -170,12 +170,18 @@ func TestJSON_InvalidValue_FieldAndRemedy(t *testing.T) {
 		{"tx/batch", `{"requests":[{},` + in(`"gasLimit":"lots"`) + `]}`,
 			"INVALID_FIELD", "requests[1].payload.gas_limit", "must be a whole number"},
 		{"tx", `[]`, "INVALID_FIELD", "request", "is not the JSON of its message"},
+		{"tx", `{"submitter":"alice"`, "INVALID_FIELD", "request", "ends early"},
+		{"tx", `{`, "INVALID_FIELD", "request", "ends early"},
+		{"tx", `{"submitter":"alice",}`, "INVALID_FIELD", "request", "line 1:22"},
 		{"tx", `{"payload":[` + strings.Repeat("[", 20_000),
 			"INVALID_FIELD", "payload", "must be an object"},
 	} {
 		s := n.http("POST", "/api/v1/"+c.path, c.body).wantError(t, 400, codes.InvalidArgument,
 			c.reason)
 		wantFault(t, s, c.field, c.message)
+		if strings.Contains(s.Message(), "proto:") {
+			t.Errorf("%s: message %q", c.body, s.Message())
+		}
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/fencepost/fencepost/internal/remedy"
 )
 
 const (
@@ -151,8 +153,7 @@ func (r *reader) readURL(origin Origin, key, file, what string, url *Secret, pat
 		return
 	}
 	if err != nil {
-		r.problem(origin, file, "cannot read the file: "+err.Error(),
-			"make it readable for this user")
+		r.problem(origin, file, "cannot read the file: "+err.Error(), remedy.OfFile(err))
 		return
 	}
 	if *url, err = postgres().parse(strings.TrimSpace(string(content))); err != nil {

@@ -13,13 +13,14 @@ const introduction = "" +
 	"<!-- Generated from internal/config by `make generate`; do not edit. -->\n\n" +
 	"# Configuration\n\n" +
 	"Check a configuration, and print the effective values:\n\n" +
-	"```sh\nfencepost config check\nfencepost config show\n```\n\n" +
+	"```sh\nfencepost config check --config fencepost.yaml\n" +
+	"fencepost config show --config fencepost.yaml\n```\n\n" +
 	"`config check` reports all problems at once, each with its line and a remedy. " +
 	"`config show`\nprints every key with its effective value and its source. " +
-	"`--config` or `FENCEPOST_CONFIG`\nnames the file. A minimal file:\n\n" +
+	"`--config` or the\nvariable `FENCEPOST_CONFIG` names the file. A minimal file:\n\n" +
 	"```yaml\n%s```\n\n" +
 	"A node reads one YAML file, then environment variables, then `--set` flags; later sources\n" +
-	"override earlier ones. Unknown keys are errors. Values are read as text, so they need \n" +
+	"override earlier ones. Unknown keys are errors. Values are read as text, so they need\n" +
 	"quotes only where YAML requires them. Anchors and aliases work; merge keys (`<<`) do not. " +
 	"Paths in\n" +
 	"the file are relative to its folder, other paths to the working folder.\n\n" +

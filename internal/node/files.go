@@ -188,7 +188,7 @@ func unreadable(url string) error {
 	}
 	var file *fs.PathError
 	if _, err := pgx.ParseConfig(url); errors.As(err, &file) {
-		return remedy.Errorf("make it readable for this user, or name another",
+		return remedy.Errorf(remedy.OfFile(err),
 			"cannot read file %s of the URL (%w)", file.Path, file.Err)
 	}
 	return nil
@@ -224,7 +224,7 @@ func problem(cfg *config.Config, key string, err error) []config.Problem {
 	what, advice := remedy.Of(err)
 	var path *fs.PathError
 	if advice == "" && errors.As(err, &path) {
-		advice = "make it readable for this user, or name another"
+		advice = remedy.OfFile(path)
 	}
 	what = strings.TrimPrefix(strings.TrimPrefix(what, "sign: "), "sink: ")
 	p := config.Problem{Where: "configuration", Key: key, What: what, Remedy: advice}

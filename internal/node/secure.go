@@ -174,7 +174,7 @@ func readFile(file, advice string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, remedy.Errorf(advice, "file %s does not exist", file)
 	case errors.As(err, &path):
-		return nil, remedy.Errorf("make it readable for this user, or give another",
+		return nil, remedy.Errorf(remedy.OfFile(err),
 			"cannot read file %s (%w)", file, path.Err)
 	}
 	return text, err

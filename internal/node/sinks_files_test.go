@@ -73,3 +73,28 @@ func textOf(err error) string {
 	}
 	return err.Error()
 }
+
+// The remedy of a file that does not exist is not to make it readable.
+func TestCheckFiles_MissingFile_CreateIt(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "none")
+	for name, cfg := range map[string]*config.Config{
+		"secrets of a sink": {Sinks: []config.Sink{{Kind: "webhook", Webhook: config.SinkWebhook{
+			URL: config.NewSecret("https://shop.example/events"), SecretsFile: missing}}}},
+		"password of Kafka": {Sinks: []config.Sink{{Kind: "kafka",
+			Kafka: config.SinkKafka{SASL: "PLAIN", PasswordFile: missing}}}},
+		"certificates of a broker": {Sinks: []config.Sink{{Kind: "nats", NATS: config.SinkNATS{
+			TLS: config.SinkTLS{Enabled: true, CAFile: missing}}}}},
+		"headers of tracing": {Tracing: config.Tracing{HeadersFile: missing}},
+		"ABI":                {Chains: []config.Chain{{ABIFiles: []string{missing}}}},
+		"certificates of a database": {Database: config.Database{URL: config.NewSecret(
+			"postgres://h/d?sslmode=verify-full&sslrootcert=" + missing)}},
+	} {
+		_, err := CheckFiles(t.Context(), cfg, slog.New(slog.DiscardHandler), true)
+		var got config.Problems
+		if !errors.As(err, &got) || len(got) != 1 ||
+			got[0].Remedy != "create it, or name another" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

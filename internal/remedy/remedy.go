@@ -4,6 +4,7 @@ package remedy
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -20,6 +21,14 @@ func (f *failure) Unwrap() error { return f.cause }
 // text of the error is "cause; remedy".
 func Errorf(remedy, format string, args ...any) error {
 	return &failure{fmt.Errorf(format, args...), remedy}
+}
+
+// OfFile returns the remedy of a file that could not be read.
+func OfFile(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return "create it, or name another"
+	}
+	return "make it readable for this user, or name another"
 }
 
 // Of returns the cause of an error, with the context that was added in front of it, and the remedy.

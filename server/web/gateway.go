@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"regexp"
@@ -161,7 +162,7 @@ func asRequestError(err error) error {
 		return nil
 	}
 	bad := status.InvalidField("request",
-		"is not the JSON of its message: %v; see docs/openapi.yaml", err)
+		"is not the JSON of its message: %s; see docs/openapi.yaml", jsonFault(err))
 	if name := unknownJSON.FindStringSubmatch(err.Error()); name != nil {
 		bad = status.UnknownField(status.Violation{
 			Field: name[1], Message: "this server knows no such field there; remove it, or " +
@@ -169,6 +170,16 @@ func asRequestError(err error) error {
 		})
 	}
 	return asConnect(status.From(bad, ""))
+}
+
+// jsonFault describes an error of the JSON decoder, whose prefix is followed by one of two kinds of
+// space.
+func jsonFault(err error) string {
+	text := strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")
+	if strings.HasSuffix(text, io.ErrUnexpectedEOF.Error()) {
+		return "it ends early"
+	}
+	return text
 }
 
 // asConnect converts a status to an error of the transcoder.
