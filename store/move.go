@@ -282,19 +282,29 @@ func whatIsLeft(is db.MoveStateRow) (string, error) {
 		return "", fmt.Errorf("%w: it is protected (%s); decide with \"fencepost submitter "+
 			"exit-protect\" first", ErrCannotMove, is.ProtectReason)
 	case is.Reserved > 0:
-		return "", fmt.Errorf("%w: %d nonces of clients are not accepted; wait, or resolve them",
-			ErrCannotMove, is.Reserved)
+		return "", fmt.Errorf("%w: %s of clients not ACCEPTED; wait, or decide with \"fencepost "+
+			"nonce list %s\"", ErrCannotMove, count(is.Reserved, "nonce", "nonces"), is.Name)
 	case is.Awaiting > 0:
-		return "", fmt.Errorf("%w: %d transactions await approval; approve or deny them first",
-			ErrCannotMove, is.Awaiting)
+		return "", fmt.Errorf("%w: %s awaiting approval; approve or deny, see \"fencepost tx list "+
+			"--submitter %s --awaiting-approval\"", ErrCannotMove,
+			count(is.Awaiting, "transaction", "transactions"), is.Name)
 	case is.OpenTxs > 0:
-		return fmt.Sprintf("%d transactions are in flight", is.OpenTxs), nil
+		return count(is.OpenTxs, "transaction", "transactions") + " in flight", nil
 	case is.TopUps > 0:
-		return fmt.Sprintf("%d top-ups are under way", is.TopUps), nil
+		return count(is.TopUps, "top-up", "top-ups") + " under way", nil
 	case is.Requests > 0:
-		return fmt.Sprintf("%d requests wait for a node", is.Requests), nil
+		return fmt.Sprintf("%s not applied by a node yet; see \"fencepost submitter log %s\"",
+			count(is.Requests, "command or nonce request", "commands or nonce requests"),
+			is.Name), nil
 	}
 	return "", nil
+}
+
+func count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // begin records the move, after it has tried the copy.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -124,9 +125,9 @@ func (p *program) balancesCommand() *cobra.Command {
 		Short: "Show balances, committed funds and how long they last",
 		Args:  cobra.ArbitraryArgs,
 		Long: `Show the balances of these accounts, or of all. COMMITTED is the most that accepted
-transactions may still take. RUNWAY is how long the rest lasts at the spending of the last day.
-TOP_UP is the newest amount from a treasury, or why there is none although the account needs it.
-Amounts are in wei.`,
+transactions may still take. RUNWAY is how long the rest lasts at the spending of the last day,
+above two days in whole days, as 12d. TOP_UP is the newest amount from a treasury, or
+why there is none although the account needs it. Amounts are in wei.`,
 		Example: "  fencepost balances\n  fencepost balances alice bob",
 	}
 	c.RunE = p.calling(f, func(ctx context.Context, c *client, args []string) error {
@@ -148,16 +149,12 @@ Amounts are in wei.`,
 		}
 		rows := make([][]string, len(all.GetBalances()))
 		for i, b := range all.GetBalances() {
-			runway := "-"
-			if b.GetRunway() != nil {
-				runway = b.GetRunway().AsDuration().Round(time.Minute).String()
-			}
 			balance := b.GetBalance()
 			if balance == "" {
 				balance = b.GetReason()
 			}
 			rows[i] = []string{b.GetSubmitter(), balance, b.GetCommitted(),
-				shown(b.GetSpentPerDay()), runway, shown(topUpOf(b))}
+				shown(b.GetSpentPerDay()), shownRunway(b.GetRunway()), shown(topUpOf(b))}
 		}
 		return p.print(wire{all},
 			table([]string{"NAME", "BALANCE", "COMMITTED", "SPENT_PER_DAY", "RUNWAY", "TOP_UP"},
@@ -165,6 +162,18 @@ Amounts are in wei.`,
 	})
 	f.add(c)
 	return c
+}
+
+// shownRunway returns a runway, in whole days above two of them.
+func shownRunway(d *durationpb.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d == nil:
+		return "-"
+	case d.AsDuration() > 2*day:
+		return fmt.Sprintf("%dd", d.AsDuration()/day)
+	}
+	return d.AsDuration().Round(time.Minute).String()
 }
 
 // topUpOf returns why an account gets no top-up, or the amount of the newest one.

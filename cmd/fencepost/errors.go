@@ -54,8 +54,12 @@ var flagTypes = map[string]string{
 	"bool":     "true or false",
 }
 
-// flagError rewords an error of the flag parser.
+// flagError rewords an error of the flag parser. The flags after an unknown sub-command are of
+// another command than the group, so the sub-command is the error.
 func flagError(c *cobra.Command, err error) error {
+	if before := c.Flags().Args(); c.HasSubCommands() && len(before) > 0 {
+		return unknownCommand(c, before[0])
+	}
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := bad.GetFlag()
 		if want := flagTypes[f.Value.Type()]; want != "" {
@@ -64,6 +68,10 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	return misused(c, "%s", err)
 }
+
+// packageNames match the packages that errors begin with, also in the middle of a message.
+var packageNames = regexp.MustCompile(`(^|: )(?:(?:store|sign|sink|txn|engine|archive|audit|` +
+	`config|funds|server|telemetry): )+`)
 
 // report prints an error, as lines with the program name or as one JSON object, and returns its
 // exit code.
@@ -85,8 +93,12 @@ func (p *program) report(err error) int {
 	case errors.As(err, &coded):
 		f.ExitCode = coded.code
 	}
+	isRemote := errors.As(err, &remote)
+	if !isRemote {
+		f.Message = packageNames.ReplaceAllString(f.Message, "$1")
+	}
 	f.Remedy = remedyIn(f.Message)
-	if errors.As(err, &remote) {
+	if isRemote {
 		f.Code, f.Reason = code.Code(remote.status.Code()).String(), reasonOf(remote.status)
 		if strings.HasSuffix(f.Message, remote.text) { // the command adds no remedy of its own
 			f.Remedy = cmp.Or(remote.remedy, f.Remedy)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -169,6 +171,23 @@ func TestErrors_WrongPort(t *testing.T) {
 	} {
 		if got := unreached(text); got != want {
 			t.Errorf("%s is reported as %s", text, got)
+		}
+	}
+}
+
+func TestReport_LocalError_PackageNamesRemoved(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, want string }{
+		{"store: move submitter \"hot\": paused; wait", "move submitter \"hot\": paused; wait"},
+		{"database.url: store: check the schema: old", "database.url: check the schema: old"},
+		{"sign: sink: both", "both"},
+		{"bookstore: closed", "bookstore: closed"},
+	} {
+		var errs bytes.Buffer
+		p := &program{err: &errs}
+		if code := p.report(errors.New(c.text)); code != exitFailed ||
+			errs.String() != "fencepost: "+c.want+"\n" {
+			t.Errorf("%s is reported as %d %s", c.text, code, errs.String())
 		}
 	}
 }

@@ -243,7 +243,8 @@ func (p *program) nonceListCommand(f *clientFlags) *cobra.Command {
 		Short: "List nonces, highest first",
 		Args:  arguments("SUBMITTER"),
 		Long: `List the nonces that were reserved of an account, highest first. --needs-operator
-shows those that await a decision: "fencepost nonce show" prints the commands for it.`,
+shows those that await a decision: "fencepost nonce show" prints the commands for it. HOLDER is the
+name of the client process that has reserved the nonce, as it named itself.`,
 		Example: "  fencepost nonce list hot --state PENDING --state RECYCLABLE\n" +
 			"  fencepost nonce list hot --needs-operator",
 	}

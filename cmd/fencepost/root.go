@@ -158,16 +158,21 @@ func (p *program) group(name, short string, commands ...*cobra.Command) *cobra.C
 		if len(args) == 0 {
 			return c.Help()
 		}
-		for distance := 1; distance <= mostTypos; distance++ { // nearest first
-			c.SuggestionsMinimumDistance = distance
-			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-				return misused(c, "unknown command %q (did you mean %q?)", args[0], near[0])
-			}
-		}
-		return misused(c, "unknown command %q", args[0])
+		return unknownCommand(c, args[0])
 	}
 	c.AddCommand(commands...)
 	return c
+}
+
+// unknownCommand is the error of a name that is not a sub-command of a group.
+func unknownCommand(group *cobra.Command, name string) error {
+	for distance := 1; distance <= mostTypos; distance++ { // nearest first
+		group.SuggestionsMinimumDistance = distance
+		if near := group.SuggestionsFor(name); len(near) > 0 {
+			return misused(group, "unknown command %q (did you mean %q?)", name, near[0])
+		}
+	}
+	return misused(group, "unknown command %q", name)
 }
 
 // quoted is the annotation with a command's own example of quoting.

@@ -50,7 +50,11 @@ must own the tables.`,
 					return errors.New("moves are off; set directory.allow_moves, see " +
 						"docs/ledgers.md")
 				}
-				return p.moveSubmitter(ctx, cfg, directory, movement{args[0], f.ledger, to, wait})
+				err := p.moveSubmitter(ctx, cfg, directory, movement{args[0], f.ledger, to, wait})
+				if errors.Is(err, store.ErrSubmitterNotFound) {
+					return fmt.Errorf("%w; see \"fencepost submitter list\"", err)
+				}
+				return err
 			})
 	}
 	f.add(c)

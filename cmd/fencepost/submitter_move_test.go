@@ -43,6 +43,7 @@ func TestSubmitterMove_NoOwner_Waits(t *testing.T) {
 				clock: clock.Real{}}
 			code := p.run(t.Context(), strings.Fields(s.line))
 			out, errs := stdout.String(), stderr.String()
+			plainWords(t, errs)
 			if code != s.code || !regexp.MustCompile(s.out).MatchString(out) ||
 				!regexp.MustCompile(s.errs).MatchString(errs) {
 				t.Errorf("%s gave %d: %s%s", s.line, code, out, errs)
@@ -53,7 +54,7 @@ func TestSubmitterMove_NoOwner_Waits(t *testing.T) {
 		step{"ledger join us1" + config, "", "", exitDone},
 		step{"submitter move alice --to us1" + config, "", "allow_moves", exitFailed},
 		step{"submitter move alice" + config, "", "--to", exitUsage},
-		step{move, "", "alice", exitFailed}) // not registered
+		step{move, "", `fencepost submitter list`, exitFailed}) // not registered
 	addAlice(t, eu, directory)
 	run(step{"submitter move alice --to eu1 --set directory.allow_moves=true" + config,
 		"eu1 already", "", exitDone})

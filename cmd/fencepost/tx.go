@@ -211,6 +211,10 @@ func (p *program) create(ctx context.Context, c *client, t createFlags,
 		return err
 	}
 	if t.wait {
+		if awaitsApproval(answer.GetTx()) {
+			p.note("transaction %s awaits the approval of another caller; %s",
+				answer.GetTx().GetTxId(), toApprove(answer.GetTx()))
+		}
 		return p.waitFor(ctx, c, answer.GetTx().GetTxId())
 	}
 	if !t.watch {
@@ -228,16 +232,29 @@ func (p *program) create(ctx context.Context, c *client, t createFlags,
 }
 
 func createdLine(answer *pb.CreateTxResponse) func(io.Writer) error {
-	verb := "queued"
-	if !answer.GetCreated() {
-		verb = "already exists and is " + shownState(answer.GetTx().GetState(),
-			answer.GetTx().GetSubState())
+	tx := answer.GetTx()
+	verb, next := "queued", ""
+	if awaitsApproval(tx) {
+		verb, next = "awaits the approval of another caller", "; "+toApprove(tx)
 	}
-	if at := shownDeadline(answer.GetTx().GetTerms()); at != "" {
+	if !answer.GetCreated() {
+		verb = "already exists and is " + shownState(tx.GetState(), tx.GetSubState())
+	}
+	if at := shownDeadline(tx.GetTerms()); at != "" {
 		verb += ", not after " + at
 	}
-	return line("transaction %s of %s %s; request_id %s", answer.GetTx().GetTxId(),
-		answer.GetTx().GetSubmitter(), verb, answer.GetTx().GetRequestId())
+	return line("transaction %s of %s %s; request_id %s%s", tx.GetTxId(), tx.GetSubmitter(), verb,
+		tx.GetRequestId(), next)
+}
+
+func awaitsApproval(tx *pb.Tx) bool {
+	return tx.GetSubState() == pb.TxSubState_TX_SUB_STATE_AWAITING_APPROVAL
+}
+
+// toApprove names the commands for a transaction that awaits an approval.
+func toApprove(tx *pb.Tx) string {
+	return fmt.Sprintf("see \"fencepost tx get %[1]s\", approve with \"fencepost tx approve "+
+		"%[1]s\"", tx.GetTxId())
 }
 
 // requestFlags name a transaction by its request key.
