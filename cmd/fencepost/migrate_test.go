@@ -149,7 +149,7 @@ func TestMigrate_DatabaseFromEnvironment(t *testing.T) {
 		strings.Contains(errs, "hidden") ||
 		!strings.HasPrefix(
 			errs,
-			`fencepost: FENCEPOST_DATABASE_URL, database "none" at 127.0.0.1:1: store: migrate `+
+			`fencepost: FENCEPOST_DATABASE_URL, database "none" at 127.0.0.1:1: migrate `+
 				`up: database unavailable: the connection is refused; `,
 		) ||
 		!strings.Contains(errs, "correct FENCEPOST_DATABASE_URL\n") {

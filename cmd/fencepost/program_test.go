@@ -205,11 +205,11 @@ func TestKeyNewAndList(t *testing.T) {
 		t.Errorf("listed %s", listed)
 	}
 	s.bad(exitFailed,
-		"fencepost: sign: key store folder @/none does not exist; create a first key with "+
+		"fencepost: key store folder @/none does not exist; create a first key with "+
 			"\"fencepost key new --dir @/none\"\n",
 		"key", "list", "--dir", "@/none")
 	s.bad(exitFailed,
-		"fencepost: sign: password file @/none does not exist; write the keys' password "+
+		"fencepost: password file @/none does not exist; write the keys' password "+
 			"into it, readable by this user only\n",
 		"key", "new", "--dir", "@/keys", "--password-file", "@/none")
 }
