@@ -211,7 +211,7 @@ func transfer() txn.Payload {
 // eventually waits for a condition of the ledger or the chain.
 func (r *harness) eventually(what string, condition func() error) {
 	r.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
