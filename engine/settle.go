@@ -17,9 +17,10 @@ type settler struct {
 }
 
 const (
-	// settleGroup and settleNonces bound the statement: its locks delay takeovers.
+	// settleGroup and settleNonces bound the statement: its locks delay takeovers. The nonces are
+	// shared by the accounts of the group, so that a busy one takes no more statements.
 	settleGroup  = 64
-	settleNonces = 64
+	settleNonces = 64 * settleGroup
 	// settleRest is the pause between two statements while there is more to erase, as a share of
 	// the time of the last one.
 	settleRest = 1
@@ -61,7 +62,7 @@ func (s *settler) settle(ctx context.Context) (more bool, err error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, s.e.LeaseDuration)
 	defer cancel()
-	most := settleNonces
+	most := settleNonces / len(settled)
 	if s.e.KeepSigned {
 		most = 0
 	}
