@@ -39,13 +39,27 @@ func (c *nodeClock) Now() time.Time {
 
 // NewTimer returns a timer that the scheduler fires.
 func (c *nodeClock) NewTimer(d time.Duration) *clock.Timer {
-	t := &timer{c: make(chan time.Time), label: origin()}
+	return c.newTimer(d, origin())
+}
+
+func (c *nodeClock) newTimer(d time.Duration, label string) *clock.Timer {
+	t := &timer{c: make(chan time.Time), label: label}
 	c.set(t, d)
 	return clock.NewTimer(t.c, func() bool { return c.unset(t) }, func(d time.Duration) bool {
 		was := c.unset(t)
 		c.set(t, d)
 		return was
 	})
+}
+
+// markedClock is the clock of a node for one of its ledgers. Their timers have labels of their own.
+type markedClock struct {
+	*nodeClock
+	mark string
+}
+
+func (c markedClock) NewTimer(d time.Duration) *clock.Timer {
+	return c.newTimer(d, origin()+c.mark)
 }
 
 func (c *nodeClock) set(t *timer, d time.Duration) {

@@ -18,6 +18,8 @@ import (
 // clock, and the oracles query it on a connection that no fault reaches.
 type database struct {
 	schema  string
+	name    string // of the ledger in its directory
+	mark    string // of its steps; empty: the first ledger
 	url     string // with the schema's clock shadowing the server's
 	network string
 	address string
@@ -36,8 +38,6 @@ type database struct {
 // every unqualified clock_timestamp() resolves to the replacement. Column defaults were bound when
 // the tables were created, so they are bound again.
 const clockSQL = `
-CREATE SEQUENCE sim_clock MINVALUE 0 START 0; -- the clock of the run; never goes back
-CREATE SEQUENCE sim_step MINVALUE -1000000000000 START 0;
 CREATE FUNCTION sim_time() RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED AS $$
 BEGIN
@@ -67,6 +67,10 @@ BEGIN
     END LOOP;
 END $$;`
 
+const clockValuesSQL = `
+CREATE SEQUENCE sim_clock MINVALUE 0 START 0; -- the clock of the run; never goes back
+CREATE SEQUENCE sim_step MINVALUE -1000000000000 START 0;`
+
 // watchSQL logs every write to the ledger: the token it used, and the token that was live at the
 // commit. It replaces the guard of dbtest, which would reject the writes that the oracles must
 // detect.
@@ -93,8 +97,20 @@ CREATE TRIGGER sim_watch_nonce AFTER INSERT OR UPDATE ON external_nonce
 CREATE TABLE sim_xid ( -- of events before the ledger was moved
     tx_id UUID, seq BIGINT, xid BIGINT NOT NULL, PRIMARY KEY (tx_id, seq)
 );
+-- An account that arrives from another ledger brings what was written there.
+CREATE FUNCTION sim_arrives(id INT) RETURNS BOOLEAN LANGUAGE sql AS $$
+    SELECT EXISTS (SELECT FROM account_arrival a
+                    WHERE a.submitter_id = id AND a.xmin = pg_current_xact_id()::xid)
+$$;
+CREATE FUNCTION sim_left(id INT) RETURNS BOOLEAN LANGUAGE sql AS $$
+    SELECT EXISTS (SELECT FROM submitter s WHERE s.submitter_id = id AND s.moved_to IS NOT NULL)
+$$;
+CREATE FUNCTION sim_copied(xid xid8) RETURNS BOOLEAN LANGUAGE sql AS $$ SELECT xid <= '3' $$;
 CREATE FUNCTION sim_watch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    IF sim_arrives(NEW.submitter_id) THEN
+        RETURN NULL;
+    END IF;
     INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed, guarded)
     SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node,
            l.expires_at <= clock_timestamp(), n.protect_reason IS NOT NULL
@@ -127,6 +143,9 @@ END $$;
 CREATE FUNCTION sim_watch_cursor() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE past BOOLEAN := FALSE;
 BEGIN
+    IF sim_arrives(NEW.submitter_id) THEN
+        RETURN NULL;
+    END IF;
     -- One write may take a nonce and end the protection, so the old row decides. A decision moves
     -- the cursor as well, and leaves a gap.
     IF TG_OP = 'UPDATE' THEN
@@ -168,7 +187,7 @@ func openDatabase(t testing.TB) *database {
 	if err := d.at(db.URL); err != nil {
 		t.Fatal(err)
 	}
-	d.install(t)
+	d.install(t, clockValuesSQL)
 	return d
 }
 
@@ -201,14 +220,14 @@ func (d *database) at(text string) (err error) {
 }
 
 // install adds the clock and the log of writes to the schema.
-func (d *database) install(t testing.TB) {
+func (d *database) install(t testing.TB, clockValues string) {
 	t.Helper()
 	conn, err := d.connect()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(d.ctx)
-	if _, err := conn.Exec(d.ctx, clockSQL+watchSQL); err != nil {
+	if _, err := conn.Exec(d.ctx, clockValues+clockSQL+watchSQL); err != nil {
 		t.Fatal(err)
 	}
 }

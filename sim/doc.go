@@ -46,6 +46,14 @@
 // (funds_test.go). Balances may be older than they should be. The oracle requires one top-up per
 // loss of funds and one transaction per top-up (T1), and one transaction per request to the pool.
 //
+// Plans with AccountMoves have two ledgers and their directory, on one server with one clock. Nodes
+// serve both, and clients go to the ledger that the node knows, or to the one that a refusal names.
+// An operator moves accounts under load (accounts_test.go). Its command may be killed, frozen or
+// cut off at every message. It is repeated until it succeeds, and may run twice at the same time.
+// All laws hold over the rows of both ledgers. The oracle also requires that no account has an
+// owner in two ledgers, that the new ledger has the whole history of the old one, and that it
+// writes later, under higher tokens (M1).
+//
 // # Failures
 //
 // A failing seed prints its plan, the last steps, and the command that repeats the run.

@@ -43,10 +43,11 @@ func (w *World) deliver(l *link, m message, it *item) {
 	case doArriveAnew:
 		l.sever(false)
 		it.late, it.ready = true, w.now()+f.For
-		w.waiting, w.ambushes = append(w.waiting, it), append(w.ambushes, ambush{it, m.commit})
+		w.waiting = append(w.waiting, it)
+		w.ambushes = append(w.ambushes, ambush{it, l.db, m.commit})
 		return
 	case doArriveLapsed:
-		if lapse, ok := w.lapseOf(m.commit); ok {
+		if lapse, ok := w.lapseOf(l.db, m.commit); ok {
 			it.late, it.ready = true, lapse
 			n.frozenUntil = max(n.frozenUntil, lapse+f.For)
 			w.waiting = append(w.waiting, it)
@@ -58,7 +59,7 @@ func (w *World) deliver(l *link, m message, it *item) {
 		return
 	}
 	if f.Do == doLock || f.Do == doLockFreeze {
-		w.lock(m, f)
+		w.lock(l.db, m, f)
 		if f.Do == doLockFreeze {
 			n.frozenUntil = max(n.frozenUntil, w.now()+f.For)
 		}
@@ -67,7 +68,7 @@ func (w *World) deliver(l *link, m message, it *item) {
 		w.violated("sim", "the clock of the database cannot be set: %v", err)
 		return
 	}
-	x := &exchange{link: l, message: m, fault: f}
+	x := &exchange{link: l, message: m, fault: f, since: w.now()}
 	if x.err = l.server.send(m); x.err != nil {
 		w.finish(x)
 		return
@@ -88,6 +89,8 @@ type exchange struct {
 	fault   Fault
 	done    bool
 	err     error
+	since   time.Duration
+	refused bool // it would have waited for a lock for too long
 }
 
 // advance reads until the reply is complete and returns true, or returns false once the session is
@@ -98,7 +101,7 @@ func (w *World) advance(x *exchange) bool {
 			x.done = true
 			break
 		}
-		if w.blocked(x) {
+		if w.blocked(x) && !w.refuseToWait(x) {
 			return false
 		}
 		if time.Now().After(giveUp) {
@@ -124,6 +127,7 @@ func (w *World) blocked(x *exchange) bool {
 // unstick resumes the exchanges that no longer wait for a lock. PostgreSQL grants the locks in
 // arrival order; all unblocked exchanges run before any node receives a reply.
 func (w *World) unstick() {
+	w.awaitEnded()
 	for moved := true; moved; {
 		moved = false
 		for _, x := range w.stuck {
@@ -143,6 +147,9 @@ func (w *World) unstick() {
 	w.stuck = stuck
 	for _, x := range done {
 		w.remark("%s of %s got its lock", x.message.label, x.link.node.title())
+		if len(w.commands) > 0 { // a lease can lapse while a move holds locks
+			w.lapses = append(w.lapses, span{x.since, w.now()})
+		}
 		w.finish(x)
 	}
 }
@@ -153,9 +160,13 @@ func (w *World) finish(x *exchange) {
 	f, err := x.fault, x.err
 	s, n := l.server, l.node
 	defer l.landed()
+	if x.refused {
+		s.lockNotAvailable()
+	}
 	if s.failure != "" {
 		w.remark("PostgreSQL error %s", s.failure)
-		if !strings.HasPrefix(s.failure, "57P01") && !strings.HasPrefix(s.failure, "40") {
+		if !strings.HasPrefix(s.failure, "57P01") && !strings.HasPrefix(s.failure, "40") &&
+			!w.refusedMove(s.failure) {
 			w.violated("constraint", "a database constraint rejected %s: %s",
 				m.label, s.failure)
 		}
@@ -190,6 +201,7 @@ func (w *World) finish(x *exchange) {
 // lease and has not written yet.
 type ambush struct {
 	item   *item
+	db     *database
 	commit *fencedCommit
 }
 
@@ -199,7 +211,7 @@ func (w *World) spring(n *node) {
 		if a.item.node != n || a.commit == nil {
 			return a.commit == nil
 		}
-		newer, err := w.db.number(
+		newer, err := a.db.number(
 			`SELECT count(*)
 			   FROM submitter_lease l
 			   JOIN unnest($1::INT[], $2::BIGINT[]) AS c (id, token)
@@ -214,12 +226,12 @@ func (w *World) spring(n *node) {
 }
 
 // lapseOf returns a time just after all leases that a commit is written under have lapsed.
-func (w *World) lapseOf(c *fencedCommit) (time.Duration, bool) {
+func (w *World) lapseOf(db *database, c *fencedCommit) (time.Duration, bool) {
 	if c == nil {
 		return 0, false
 	}
 	var lapse time.Time
-	err := w.db.conn.QueryRow(w.db.ctx,
+	err := db.conn.QueryRow(db.ctx,
 		"SELECT max(expires_at) FROM submitter_lease WHERE submitter_id = ANY($1)",
 		c.submitters).Scan(
 		&lapse,
@@ -246,7 +258,8 @@ func (w *World) terminated(rows [][]byte) {
 
 // answer sends a reply to the node.
 func (w *World) answer(l *link, answer []byte, f Fault) {
-	it := &item{node: l.node, kind: "reply", label: "@" + l.role, inside: true}
+	it := &item{node: l.node, kind: "reply", label: "@" + l.role + l.db.mark,
+		inside: true}
 	it.run = func() { l.receive(answer) }
 	it.ready = w.now() + w.delay(it)
 	if f.Do == doReplyLate {

@@ -119,7 +119,7 @@ func (n *node) watchFunds(ctx context.Context, log *slog.Logger, ended *sync.Wai
 		Name: "sim", Chain: n.w.chain.ID(), Interval: 3 * time.Second, Store: n.store,
 		Rules: []funds.Rule{{From: fmt.Sprintf("s%d", n.w.plan.Submitters), Below: topUpBelow,
 			To: topUpTo, MaxPerDay: coins(1000)}},
-		Balances: chainPort{n, n.w.chain}.BalancesAt, Clock: n.clock, Logger: log,
+		Balances: chainPort{n, n.w.chain, n.w.db}.BalancesAt, Clock: n.clock, Logger: log,
 	})
 	ended.Go(func() { _ = watch.Run(ctx) })
 }

@@ -47,6 +47,7 @@ type ledger struct {
 	attempts map[txn.Hash]*row
 }
 
+// readLedger reads all ledgers. An account that has moved is in the one that it moved to.
 func (w *World) readLedger() (*ledger, error) {
 	l := &ledger{
 		rows:     map[string]*row{},
@@ -56,11 +57,11 @@ func (w *World) readLedger() (*ledger, error) {
 		gaps:     map[int32][][2]int64{},
 		attempts: map[txn.Hash]*row{},
 	}
-	q := w.db
+	q := &w.dbs
 	err := q.each(
 		`SELECT tx_id::TEXT, request_id, submitter_id, nonce, queue_seq, state, executed, reason,
 		        version, fencing_token, tx_hash, receipt_tx_hash, requeued
-		   FROM managed_tx`,
+		   FROM managed_tx WHERE NOT sim_left(submitter_id)`,
 		func(rows pgx.Rows) error {
 			r := &row{}
 			err := rows.Scan(&r.id, &r.request, &r.submitter, &r.nonce, &r.seq, &r.state,
@@ -73,6 +74,10 @@ func (w *World) readLedger() (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
+	past, err := w.readPast()
+	if err != nil {
+		return nil, err
+	}
 	err = q.each(
 		`SELECT e.tx_id::TEXT, e.seq, e.kind, e.state, e.executed, e.fencing_token,
 		        coalesce(x.xid, e.xid::TEXT::BIGINT
@@ -80,11 +85,15 @@ func (w *World) readLedger() (*ledger, error) {
 		                               ELSE 0 END),
 		        e.submitter_id
 		   FROM tx_event e LEFT JOIN sim_xid x ON x.tx_id = e.tx_id AND x.seq = e.seq
+		  WHERE NOT sim_left(e.submitter_id)
 		  ORDER BY e.submitter_id, e.tx_id, e.seq`,
 		func(rows pgx.Rows) error {
 			var e eventRow
 			err := rows.Scan(&e.id, &e.seq, &e.kind, &e.state, &e.executed, &e.token, &e.xid,
 				&e.submitter)
+			if was, ok := past[eventKey{e.id, e.seq}]; ok {
+				e.xid = was.xid
+			}
 			if r := l.rows[e.id]; r != nil {
 				r.events = append(r.events, e)
 			} else {
@@ -97,7 +106,8 @@ func (w *World) readLedger() (*ledger, error) {
 		return nil, err
 	}
 	err = q.each(
-		`SELECT tx_id::TEXT, nonce, tx_hash, kind FROM tx_attempt`,
+		`SELECT tx_id::TEXT, nonce, tx_hash, kind FROM tx_attempt
+		  WHERE NOT sim_left(submitter_id)`,
 		func(rows pgx.Rows) error {
 			var a attemptRow
 			err := rows.Scan(&a.id, &a.nonce, &a.hash, &a.kind)
@@ -112,7 +122,8 @@ func (w *World) readLedger() (*ledger, error) {
 		return nil, err
 	}
 	err = q.each(
-		`SELECT submitter_id, init_nonce, next_nonce, protections FROM submitter_nonce_cursor`,
+		`SELECT submitter_id, init_nonce, next_nonce, protections FROM submitter_nonce_cursor
+		  WHERE NOT sim_left(submitter_id)`,
 		func(rows pgx.Rows) error {
 			var id int32
 			var c [2]int64
@@ -126,7 +137,8 @@ func (w *World) readLedger() (*ledger, error) {
 		return nil, err
 	}
 	err = q.each(
-		`SELECT submitter_id, first_nonce, last_nonce FROM nonce_gap`,
+		`SELECT submitter_id, first_nonce, last_nonce FROM nonce_gap
+		  WHERE NOT sim_left(submitter_id)`,
 		func(rows pgx.Rows) error {
 			var id int32
 			var g [2]int64
@@ -136,6 +148,29 @@ func (w *World) readLedger() (*ledger, error) {
 		},
 	)
 	return l, err
+}
+
+// eventKey names an event in all ledgers that have it.
+type eventKey struct {
+	tx  string
+	seq int64
+}
+
+// readPast reads the events of accounts in the ledgers that they have left. All ledgers are on one
+// server, so the numbers of its transactions are in order.
+func (w *World) readPast() (map[eventKey]eventRow, error) {
+	past := map[eventKey]eventRow{}
+	err := w.dbs.each(
+		`SELECT tx_id::TEXT, seq, kind, state, executed, xid::TEXT::BIGINT, submitter_id
+		   FROM tx_event WHERE sim_left(submitter_id)`,
+		func(rows pgx.Rows) error {
+			var e eventRow
+			err := rows.Scan(&e.id, &e.seq, &e.kind, &e.state, &e.executed, &e.xid, &e.submitter)
+			past[eventKey{e.id, e.seq}] = e
+			return err
+		},
+	)
+	return past, err
 }
 
 func (d *database) each(query string, row func(pgx.Rows) error) error {

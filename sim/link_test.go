@@ -18,6 +18,7 @@ import (
 type link struct {
 	w    *World
 	node *node
+	db   *database
 	no   int
 	role string // from its application_name
 
@@ -32,15 +33,23 @@ type link struct {
 	silent  bool   // cut, but the next write succeeds
 	closed  bool   // by the node
 	expired bool
-	expiry  *time.Timer
-	commit  *fencedCommit // sent by the node, not answered yet
-	changed chan struct{}
-	names   map[string]string // of prepared statements
+	// the driver reads while it copies rows, under a mutex that it needs after them: its read times
+	// out once, and it reads again
+	interrupted bool
+	expiry      *time.Timer
+	commit      *fencedCommit // sent by the node, not answered yet
+	changed     chan struct{}
+	names       map[string]string // of prepared statements
 }
 
-// dial implements store.Config.Dial of a node. It decides at once, because the purpose of the
-// connection is not known yet. The real connection is made when the first message arrives.
-func (n *node) dial(context.Context, string, string) (net.Conn, error) {
+// dialer returns store.Config.Dial of a node for a database. It decides at once, because the
+// purpose of the connection is not known yet. The real connection is made when the first message
+// arrives.
+func (n *node) dialer(db *database) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) { return n.dial(db) }
+}
+
+func (n *node) dial(db *database) (net.Conn, error) {
 	n.w.mu.Lock()
 	refused := n.crashed || n.noDatabase > n.w.now()
 	n.w.mu.Unlock()
@@ -54,6 +63,7 @@ func (n *node) dial(context.Context, string, string) (net.Conn, error) {
 	return &link{
 		w:       n.w,
 		node:    n,
+		db:      db,
 		server:  &server{},
 		changed: make(chan struct{}),
 		names:   map[string]string{},
@@ -68,7 +78,7 @@ func (w *World) connect(l *link) error {
 	if l.node.noDatabase > w.now() {
 		return errSwitch
 	}
-	conn, err := w.db.dial()
+	conn, err := l.db.dial()
 	if err != nil {
 		return err
 	}
@@ -105,6 +115,9 @@ func (l *link) readable(b []byte) (int, error) {
 		return 0, net.ErrClosed
 	case l.expired:
 		return 0, os.ErrDeadlineExceeded
+	case l.interrupted:
+		l.interrupted = false
+		return 0, os.ErrDeadlineExceeded
 	case len(l.in) > 0:
 		n := copy(b, l.in)
 		l.in = l.in[n:]
@@ -139,6 +152,10 @@ func (l *link) Write(b []byte) (int, error) {
 		l.role = m.role
 	}
 	l.out = nil
+	if m.copies {
+		l.interrupted = true
+		l.notify()
+	}
 	l.send(m)
 	return len(b), nil
 }
@@ -154,7 +171,7 @@ func (l *link) send(m message) {
 		l.notify()
 		return
 	}
-	it := &item{node: l.node, kind: "sql", label: m.label + "@" + l.role}
+	it := &item{node: l.node, kind: "sql", label: m.label + "@" + l.role + l.db.mark}
 	it.run = func() { l.w.deliver(l, m, it) }
 	if !l.w.post(it) {
 		l.cut = true

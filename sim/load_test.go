@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/holiman/uint256"
@@ -57,7 +58,8 @@ func (w *World) prepare() error {
 			mode, limit = txn.Strict, 1
 		}
 		go func() {
-			info, _, err = n.store.Register(context.Background(), store.Registration{
+			s := n.stores[i%len(n.stores)]
+			info, _, err = s.Register(context.Background(), store.Registration{
 				Name: fmt.Sprintf("s%d", i), Chain: w.chain.ID(), Address: address,
 				Signer: "keys", Mode: mode, StartFrom: txn.StartChain,
 				Policies: store.Policies{MaxInFlight: limit},
@@ -69,6 +71,7 @@ func (w *World) prepare() error {
 			return fmt.Errorf("register: %w", err)
 		}
 		w.submitters = append(w.submitters, info.ID)
+		w.homes[info.ID] = i % len(n.stores)
 	}
 	w.chain.Mine(8) // some blocks must be below the finality depth
 	w.mine()
@@ -88,6 +91,7 @@ func (w *World) prepare() error {
 		}
 	}
 	w.beginHolds()
+	w.beginMoves()
 	w.beginPolicies()
 	for _, p := range w.plan.NewLimits {
 		w.at(w.now()+p.At, "limit", func() { w.limit(w.submitters[p.Submitter], p.Limit) })
@@ -147,7 +151,11 @@ func (w *World) submit(c *call, first int) {
 	who := fmt.Sprintf("%d.%d", c.plan.No, c.asking)
 	go func() {
 		w.retry(who, first, func(ctx context.Context, n *node) bool {
-			info, _, err := n.store.CreateTx(ctx, c.intent())
+			var info store.TxInfo
+			err := n.on(c.submitter, func(s *store.Store) (err error) {
+				info, err = w.create(ctx, s, c)
+				return err
+			})
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			c.why = err
@@ -163,6 +171,20 @@ func (w *World) submit(c *call, first int) {
 		c.asking--
 		w.mu.Unlock()
 	}()
+}
+
+// create asks for the transaction of a call, by the name of its account.
+func (w *World) create(ctx context.Context, s *store.Store, c *call) (info store.TxInfo,
+	err error) {
+	intent := c.intent()
+	if len(w.plan.AccountMoves) > 0 {
+		name := fmt.Sprintf("s%d", c.plan.Submitter)
+		if intent.Submitter, err = s.Lookup(ctx, name); err != nil {
+			return info, err
+		}
+	}
+	info, _, err = s.CreateTx(ctx, intent)
+	return info, err
 }
 
 // retryPause is how long a client waits before it tries another node.
@@ -222,16 +244,17 @@ func (w *World) cancel(c *call) {
 		fmt.Sprintf("cancel %d", c.plan.No),
 		c.plan.Node,
 		func(ctx context.Context, n *node) bool {
-			done, err := n.store.CancelQueued(ctx, id)
-			if err != nil {
-				return errors.Is(err, store.ErrTxNotFound)
-			}
-			if !done {
+			err := n.on(c.submitter, func(s *store.Store) error {
+				done, err := s.CancelQueued(ctx, id)
+				if err != nil || done {
+					return err
+				}
 				ask := askOf(txn.CommandCancel, "")
 				ask.Tx = &id
-				_, err = n.store.AddCommand(ctx, id.Submitter(), ask)
-			}
-			return err == nil
+				_, err = s.AddCommand(ctx, id.Submitter(), ask)
+				return err
+			})
+			return err == nil || errors.Is(err, store.ErrTxNotFound)
 		},
 	)
 }
@@ -239,8 +262,10 @@ func (w *World) cancel(c *call) {
 // command sends a command to the owner of a submitter.
 func (w *World) command(of txn.SubmitterID, kind txn.CommandKind) {
 	go w.retry(string(kind), 0, func(ctx context.Context, n *node) bool {
-		_, err := n.store.AddCommand(ctx, of, askOf(kind, ""))
-		return err == nil
+		return nil == n.on(of, func(s *store.Store) error {
+			_, err := s.AddCommand(ctx, of, askOf(kind, ""))
+			return err
+		})
 	})
 }
 
@@ -249,31 +274,51 @@ func (w *World) limit(of txn.SubmitterID, limit int) {
 	mode := modeOf(limit)
 	change := store.PolicyChange{Mode: &mode, MaxInFlight: &limit}
 	go w.retry("limit", 0, func(ctx context.Context, n *node) bool {
-		if err := n.store.SetPolicies(ctx, of, change); err != nil {
-			return false
-		}
-		_, err := n.store.AddCommand(ctx, of, askOf(txn.CommandUpdate, ""))
-		return err == nil
+		return nil == n.on(of, func(s *store.Store) error {
+			if err := s.SetPolicies(ctx, of, change); err != nil {
+				return err
+			}
+			_, err := s.AddCommand(ctx, of, askOf(txn.CommandUpdate, ""))
+			return err
+		})
 	})
 }
 
 // watcher reads the feed like a client that moves to another node after a failure.
 type watcher struct {
 	no    int
-	heard map[txn.TxID][]txn.Event
-	at    store.Position
-	begun bool
+	heard []map[txn.TxID][]txn.Event // by ledger
+	at    []store.Position
+}
+
+// all returns the events of a transaction in their order, as a client that reads all ledgers does.
+func (r *watcher) all(id txn.TxID) (heard []txn.Event) {
+	for _, of := range r.heard {
+		heard = append(heard, of[id]...)
+	}
+	slices.SortStableFunc(heard, func(a, b txn.Event) int { return int(a.Seq - b.Seq) })
+	return heard
 }
 
 const watchPage = 3 // events per page: small, to exercise paging
 
 func (w *World) watch(no int) {
-	r := &watcher{no: no, heard: map[txn.TxID][]txn.Event{}}
+	r := &watcher{no: no, at: make([]store.Position, len(w.dbs.ledgers))}
+	for range w.dbs.ledgers {
+		r.heard = append(r.heard, map[txn.TxID][]txn.Event{})
+	}
 	w.watchers = append(w.watchers, r)
 	who := fmt.Sprintf("watcher %d", no)
 	go func() {
 		for i := no; !w.ended(); i++ {
-			read := func(ctx context.Context, n *node) bool { return r.read(ctx, w, n) == nil }
+			read := func(ctx context.Context, n *node) bool {
+				for ledger := range n.stores {
+					if r.read(ctx, w, n, ledger) != nil {
+						return false
+					}
+				}
+				return true
+			}
 			for !w.ended() && w.try(who, i%w.plan.Nodes, read) {
 				time.Sleep(2 * time.Second)
 			}
@@ -282,40 +327,40 @@ func (w *World) watch(no int) {
 	}()
 }
 
-// read reads the events since the position, through one node.
-func (r *watcher) read(ctx context.Context, w *World, n *node) error {
-	if r.at.Until == "" {
-		epoch, head, err := n.store.FeedHead(ctx)
+// read reads the events of a ledger since the position, through one node.
+func (r *watcher) read(ctx context.Context, w *World, n *node, ledger int) error {
+	s, at := n.stores[ledger], &r.at[ledger]
+	if at.Until == "" {
+		epoch, head, err := s.FeedHead(ctx)
 		if err != nil {
 			return err
 		}
-		if !r.begun {
-			r.at, r.begun = store.Position{Epoch: epoch, Seen: "1:1:"}, true // from the beginning
+		if at.Seen == "" {
+			*at = store.Position{Epoch: epoch, Seen: "4:4:"} // from the beginning, without copies
 		}
-		r.at.Until, r.at.After = head, store.EventKey{}
+		at.Until, at.After = head, store.EventKey{}
 	}
 	for {
-		events, err := n.store.EventsSince(ctx, nil, r.at.Seen, r.at.Until, r.at.After, 0,
-			watchPage)
+		events, err := s.EventsSince(ctx, nil, at.Seen, at.Until, at.After, 0, watchPage)
 		if err != nil {
 			return err
 		}
 		w.mu.Lock()
 		for _, e := range events {
-			r.heard[e.Tx] = append(r.heard[e.Tx], e.Event)
+			r.heard[ledger][e.Tx] = append(r.heard[ledger][e.Tx], e.Event)
 		}
 		w.mu.Unlock()
 		if len(events) > 0 {
-			r.at.After = events[len(events)-1].Key()
+			at.After = events[len(events)-1].Key()
 		}
 		if len(events) < watchPage {
 			break
 		}
 	}
-	r.at = store.Position{Epoch: r.at.Epoch, Seen: r.at.Until}
-	again, err := store.ParsePosition(r.at.String()) // a client keeps the token
+	*at = store.Position{Epoch: at.Epoch, Seen: at.Until}
+	again, err := store.ParsePosition(at.String()) // a client keeps the token
 	if err == nil {
-		r.at = again
+		*at = again
 	}
 	return err
 }

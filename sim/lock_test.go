@@ -23,11 +23,11 @@ var lockable = []string{
 }
 
 // lock locks rows that a commit is about to need.
-func (w *World) lock(m message, f Fault) {
+func (w *World) lock(db *database, m message, f Fault) {
 	if m.commit == nil || len(m.commit.submitters) == 0 {
 		return
 	}
-	conn, err := w.db.connect()
+	conn, err := db.connect()
 	if err == nil {
 		_, err = conn.Exec(w.db.ctx, "BEGIN")
 	}

@@ -17,6 +17,7 @@ type message struct {
 	goodbye bool
 	cancel  bool
 	ping    bool
+	copies  bool          // rows into a table
 	commit  *fencedCommit // of a fenced statement
 }
 
@@ -65,6 +66,12 @@ func (m *message) read(kind byte, body []byte, names map[string]string) {
 		text := cString(body)
 		m.ping = text == "-- ping"
 		m.label = first(text)
+		if strings.HasPrefix(text, "COPY ") && strings.Contains(text, ") FROM STDIN") {
+			m.answers-- // the rows follow, in the same message
+		}
+	case 'c', 'f': // the end of rows
+		m.answers++
+		m.label, m.copies = "copy in", true
 	case 'P':
 		name := cString(body)
 		names[name] = first(cString(body[len(name)+1:]))
@@ -106,11 +113,15 @@ func restated(frame []byte) []byte {
 	if frame[0] != 'P' {
 		return frame
 	}
+	frame = replaced(frame, "set_config('lock_timeout'", "set_config('"+limitKept+"lock_timeout'")
 	const setting = "s.setting) FROM pg_settings s"
-	was := []byte(setting)
-	is := []byte("coalesce(current_setting('" + limitKept + "' || s.name, TRUE), " + setting)
-	is = bytes.Replace(is, []byte("s.setting)"), []byte("s.setting))"), 1)
-	out := bytes.Replace(frame, was, is, 1)
+	is := "coalesce(current_setting('" + limitKept + "' || s.name, TRUE), " + setting
+	return replaced(frame, setting, strings.Replace(is, "s.setting)", "s.setting))", 1))
+}
+
+// replaced replaces text in the statement of a frame.
+func replaced(frame []byte, was, is string) []byte {
+	out := bytes.Replace(frame, []byte(was), []byte(is), 1)
 	binary.BigEndian.PutUint32(out[1:], uint32(len(out)-1))
 	return out
 }

@@ -46,7 +46,7 @@ func (p Plan) moved() Plan {
 }
 
 // openHosts creates the schema of one run on a server of its own.
-func openHosts(t *testing.T) *database {
+func openHosts(t *testing.T) databases {
 	t.Helper()
 	h := &hosts{t: t, ctx: context.Background(), calls: make(chan func()),
 		done: make(chan struct{})}
@@ -70,8 +70,8 @@ func openHosts(t *testing.T) *database {
 	if err := d.at(pg.URL("postgres")); err != nil {
 		t.Fatal(err)
 	}
-	d.install(t)
-	return d
+	d.install(t, clockValuesSQL)
+	return databases{ledgers: []*database{d}}
 }
 
 func (h *hosts) start() (*pgembed.Server, error) {

@@ -21,6 +21,7 @@ var (
 	holdsFlag    = flag.Bool("external", false, "with -hunt: clients reserve nonces")
 	policiesFlag = flag.Bool("policies", false, "with -hunt: calls need approvals")
 	fundsFlag    = flag.Bool("funds", false, "with -hunt: accounts lose their funds")
+	accountsFlag = flag.Bool("accounts", false, "with -hunt: accounts move between ledgers")
 	movesFlag    = flag.Bool("moves", false,
 		"with -hunt: as -sinks, and PostgreSQL restarts and the ledger moves")
 	huntFlag = flag.Int("hunt", 0,
@@ -39,6 +40,7 @@ type mutant struct {
 	moves  bool   // only plans whose ledger moves can find it
 	pays   bool   // only plans with policies can find it
 	funds  bool   // only plans with top-ups and pools can find it
+	accs   bool   // only plans whose accounts move can find it
 	edits  map[string][]edit
 }
 
@@ -65,7 +67,7 @@ func readMutant(path string) (mutant, error) {
 		case "plan":
 			m.sinks, m.moves = value == "sinks", value == "moves"
 			m.holds, m.pays = value == "external", value == "policies"
-			m.funds = value == "funds"
+			m.funds, m.accs = value == "funds", value == "accounts"
 		}
 	}
 	for part := range strings.SplitSeq("\n"+rest, "\nfile: ") {
@@ -187,7 +189,8 @@ func TestMutants(t *testing.T) {
 			out, err := run(t, m.build(t, "."), "-test.run", "^TestHunt$", "-test.timeout", "20m",
 				"-hunt", fmt.Sprint(*enoughFlag), fmt.Sprintf("-sinks=%v", m.sinks),
 				fmt.Sprintf("-moves=%v", m.moves), fmt.Sprintf("-external=%v", m.holds),
-				fmt.Sprintf("-policies=%v", m.pays), fmt.Sprintf("-funds=%v", m.funds))
+				fmt.Sprintf("-policies=%v", m.pays), fmt.Sprintf("-funds=%v", m.funds),
+				fmt.Sprintf("-accounts=%v", m.accs))
 			caught := regexp.MustCompile(`CAUGHT .*`).FindString(out)
 			if caught == "" {
 				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err,
@@ -279,6 +282,8 @@ func TestHunt(t *testing.T) {
 			p = DrawPolicies(seed)
 		case *fundsFlag:
 			p = DrawFunds(seed)
+		case *accountsFlag:
+			p = DrawAccounts(seed)
 		}
 		p.Sinks = *sinksFlag
 		if *movesFlag {

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/engine"
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/sign"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -21,10 +23,13 @@ type node struct {
 	index int
 	boot  int
 	clock *nodeClock
-	store *store.Store
-	stop  context.CancelFunc
-	done  chan struct{} // the engine has returned
-	ended chan struct{} // and the store is closed
+	store *store.Store // of the first ledger
+	// of each ledger, and the ledgers of accounts as the node knows them; homes is under World.mu
+	stores []*store.Store
+	homes  map[txn.SubmitterID]int
+	stop   context.CancelFunc
+	done   chan struct{} // the engine has returned
+	ended  chan struct{} // and the store is closed
 
 	// Owned by the scheduler; crashed is read under World.mu.
 	crashed     bool
@@ -64,39 +69,21 @@ func (n *node) order() int {
 
 // start boots a node.
 func (w *World) start(index, boot int) error {
-	skew := w.plan.Skews[index]
-	n := &node{
-		w: w, index: index, boot: boot,
-		clock: &nodeClock{w: w, offset: skew.Offset, rate: skew.Rate},
-		done:  make(chan struct{}), ended: make(chan struct{}),
-		unsettled: map[txn.SubmitterID]int64{},
-	}
+	n := w.process(index, boot, w.plan.Skews[index])
 	log := slog.New(&logger{w: w, n: n})
-	s, err := store.Open(context.Background(), store.Config{
-		URL: w.db.url, Node: fmt.Sprintf("%c/%d", 'a'+index, boot), LeaseDuration: leaseDuration,
-		Clock: n.clock, Logger: log, Dial: n.dial, CommitConns: 1 + index%2,
-	})
+	directory, err := n.openDirectory()
 	if err != nil {
 		return err
 	}
-	n.store = s
-	book, err := sign.NewBook(sign.Entry{Name: "keys", Holder: sign.NewMemory(w.keys()...)})
-	if err != nil {
-		return err
+	var engines []*engine.Engine
+	for _, db := range w.dbs.ledgers {
+		e, err := n.serve(db, directory, log)
+		if err != nil {
+			return err
+		}
+		engines = append(engines, e)
 	}
-	e, err := engine.New(engine.Options{
-		Store: s, Signer: signerPort{n, book}, Clock: n.clock, Logger: log, Gate: n.gate,
-		Chains: []engine.ChainOptions{
-			{Chain: chainPort{n, w.chain}, Policy: w.plan.policy(), PollInterval: time.Second},
-		},
-		LeaseDuration: leaseDuration, RenewInterval: renewInterval, SweepInterval: 2 * time.Second,
-		PollInterval: 2 * time.Second, IdleAfter: 20 * time.Second, Mode: w.plan.Mode,
-		AuditInterval: 15 * time.Second, ProgressTimeout: 40 * time.Second, NoListen: true,
-		Refuse: w.refuse,
-	})
-	if err != nil {
-		return err
-	}
+	n.store = n.stores[0]
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop = cancel
 	w.nodes = append(w.nodes, n)
@@ -108,12 +95,75 @@ func (w *World) start(index, boot int) error {
 	n.watchFunds(ctx, log, sinks)
 	go func() {
 		defer close(n.ended)
-		_ = e.Run(ctx) // leases that it could not release expire
+		var running sync.WaitGroup
+		for _, e := range engines {
+			running.Go(func() { _ = e.Run(ctx) }) // leases that it could not release expire
+		}
+		running.Wait()
 		sinks.Wait()
 		close(n.done)
-		s.Close()
+		for _, s := range n.stores {
+			s.Close()
+		}
+		if directory != nil {
+			directory.Close()
+		}
 	}()
 	return nil
+}
+
+// process returns a process without anything that runs in it.
+func (w *World) process(index, boot int, skew Skew) *node {
+	return &node{
+		w: w, index: index, boot: boot,
+		clock: &nodeClock{w: w, offset: skew.Offset, rate: skew.Rate},
+		done:  make(chan struct{}), ended: make(chan struct{}),
+		unsettled: map[txn.SubmitterID]int64{}, homes: map[txn.SubmitterID]int{},
+	}
+}
+
+// open opens a database.
+func (n *node) open(db *database, directory *store.Store) (*store.Store, error) {
+	return store.Open(context.Background(), store.Config{
+		URL: db.url, Node: fmt.Sprintf("%c/%d", 'a'+n.index, n.boot),
+		LeaseDuration: leaseDuration, Clock: n.clockFor(db),
+		Logger: slog.New(&logger{w: n.w, n: n}), Dial: n.dialer(db), CommitConns: 1 + n.index%2,
+		Directory: directory,
+	})
+}
+
+// openDirectory opens the directory of the ledgers; nil: there is none.
+func (n *node) openDirectory() (*store.Store, error) {
+	if n.w.dbs.directory == nil {
+		return nil, nil
+	}
+	return n.open(n.w.dbs.directory, nil)
+}
+
+func (n *node) clockFor(db *database) clock.Clock { return markedClock{n.clock, db.mark} }
+
+// serve opens a ledger, and returns the engine for it.
+func (n *node) serve(db *database, directory *store.Store,
+	log *slog.Logger) (*engine.Engine, error) {
+	s, err := n.open(db, directory)
+	if err != nil {
+		return nil, err
+	}
+	n.stores = append(n.stores, s)
+	book, err := sign.NewBook(sign.Entry{Name: "keys", Holder: sign.NewMemory(n.w.keys()...)})
+	if err != nil {
+		return nil, err
+	}
+	return engine.New(engine.Options{
+		Store: s, Signer: signerPort{n, book, db}, Clock: n.clockFor(db), Logger: log,
+		Gate: n.gateOf(db),
+		Chains: []engine.ChainOptions{{Chain: chainPort{n, n.w.chain, db},
+			Policy: n.w.plan.policy(), PollInterval: time.Second}},
+		LeaseDuration: leaseDuration, RenewInterval: renewInterval, SweepInterval: 2 * time.Second,
+		PollInterval: 2 * time.Second, IdleAfter: 20 * time.Second, Mode: n.w.plan.Mode,
+		AuditInterval: 15 * time.Second, ProgressTimeout: 40 * time.Second, NoListen: true,
+		Refuse: n.w.refuse,
+	})
 }
 
 func (w *World) keys() []*ecdsa.PrivateKey {
@@ -185,6 +235,9 @@ func (w *World) again(n *node, after time.Duration) {
 	if n.stopping && n.crashed { // it crashed while stopping: the next boot is scheduled
 		return
 	}
+	if n.index >= w.plan.Nodes {
+		return // a command, which its operator repeats
+	}
 	w.boot(n.index, n.boot+1, after)
 }
 
@@ -208,11 +261,13 @@ func (w *World) cutAll(n *node, silent bool) {
 	}
 }
 
-// gate implements engine.Gate.
-func (n *node) gate(ctx context.Context, p engine.Point, id txn.SubmitterID) error {
-	it := &item{node: n, kind: "gate", label: string(p), of: id}
-	it.run = func() { it.answer(n.w.pass(it, "gate:"+string(p))) }
-	return n.w.ask(ctx, it).err
+// gateOf returns the engine.Gate of a ledger.
+func (n *node) gateOf(db *database) engine.Gate {
+	return func(ctx context.Context, p engine.Point, id txn.SubmitterID) error {
+		it := &item{node: n, kind: "gate", label: string(p) + db.mark, of: id}
+		it.run = func() { it.answer(n.w.pass(it, "gate:"+string(p))) }
+		return n.w.ask(ctx, it).err
+	}
 }
 
 // logger keeps the log lines of the nodes for failure reports, and detects defects.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -25,7 +26,8 @@ func (w *World) operate() {
 			go func() {
 				w.retry(fmt.Sprintf("operator %d", i), i%w.plan.Nodes,
 					func(ctx context.Context, n *node) bool {
-						return w.decide(ctx, n, id) == nil && w.decideNonces(ctx, n, id) == nil
+						decide := func(s *store.Store) error { return w.decide(ctx, s, id) }
+						return n.on(id, decide) == nil && w.decideNonces(ctx, n, id) == nil
 					})
 				w.mu.Lock()
 				w.deciding[id] = false
@@ -38,17 +40,17 @@ func (w *World) operate() {
 
 // decide makes one decision on a protected submitter, if one is needed. A decision that the owner
 // refuses is repeated at the next check.
-func (w *World) decide(ctx context.Context, n *node, id txn.SubmitterID) error {
-	info, err := n.store.Submitter(ctx, id)
-	if err == nil && info.Status == txn.Paused && w.healed {
+func (w *World) decide(ctx context.Context, s *store.Store, id txn.SubmitterID) error {
+	info, err := s.Submitter(ctx, id)
+	if err == nil && info.Status == txn.Paused && w.healed && !w.isMoving(id) {
 		// A PAUSE that its client gave up on may arrive after a later RESUME.
-		_, err = n.store.AddCommand(ctx, id, askOf(txn.CommandResume, ""))
+		_, err = s.AddCommand(ctx, id, askOf(txn.CommandResume, ""))
 		return err
 	}
 	if err != nil || info.Cursor == nil || info.Cursor.Protected == nil {
 		return err
 	}
-	blocking, _, _, err := n.store.Waiting(ctx, id)
+	blocking, _, _, err := s.Waiting(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -58,11 +60,11 @@ func (w *World) decide(ctx context.Context, n *node, id txn.SubmitterID) error {
 			ask.Action = txn.ActionRequeue
 		}
 		ask.Tx = &blocking.ID
-		_, err := n.store.AddCommand(ctx, id, ask)
+		_, err := s.AddCommand(ctx, id, ask)
 		return err
 	}
 	ask := askOf(txn.CommandExitProtect, txn.ActionResume)
-	last, err := n.store.Commands(ctx, id, 0, 1)
+	last, err := s.Commands(ctx, id, 0, 1)
 	if err != nil {
 		return err
 	}
@@ -84,6 +86,6 @@ func (w *World) decide(ctx context.Context, n *node, id txn.SubmitterID) error {
 	}
 	ask.Expect, ask.Reason = info.Cursor.Protected.ID, fmt.Sprintf(
 		"evidence of protection %d checked", info.Cursor.Protected.ID)
-	_, err = n.store.AddCommand(ctx, id, ask)
+	_, err = s.AddCommand(ctx, id, ask)
 	return err
 }

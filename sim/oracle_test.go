@@ -26,9 +26,9 @@ func (w *World) senderOf(h txn.Hash) txn.SubmitterID {
 
 // beforeSend checks a broadcast as it leaves a node: the bytes must be recorded (L3), and the node
 // must not have an unsettled commit of that submitter (L11).
-func (w *World) beforeSend(n *node, signed txn.Signed) {
+func (w *World) beforeSend(n *node, db *database, signed txn.Signed) {
 	w.judgePayment(n, signed)
-	recorded, err := w.db.number(
+	recorded, err := db.number(
 		"SELECT count(*) FROM tx_attempt WHERE tx_hash = $1 AND raw_tx = $2", signed.Hash[:],
 		signed.Raw)
 	if err != nil {
@@ -50,10 +50,11 @@ func (w *World) beforeSend(n *node, signed txn.Signed) {
 // acquired settles the commits of a node for submitters whose lease it has reacquired under a new
 // token.
 func (w *World) acquired(n *node) {
+	w.judgeLeases()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, token := range n.unsettled {
-		newer, err := w.db.number(
+		newer, err := w.dbs.number(
 			"SELECT count(*) FROM submitter_lease WHERE submitter_id = $1 AND fencing_token > $2",
 			id, token)
 		if err != nil {
@@ -77,17 +78,18 @@ func (w *World) rested() bool {
 			return false
 		}
 	}
-	open, err := w.db.number(
-		`SELECT (SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL)
+	open, err := w.dbs.number(
+		`SELECT (SELECT count(*) FROM managed_tx
+		          WHERE terminal_at IS NULL AND NOT sim_left(submitter_id))
 		      + (SELECT count(*) FROM submitter_command WHERE applied_at IS NULL)`)
 	if err != nil || open > 0 {
 		return false
 	}
-	recorded, err := w.db.number("SELECT count(*) FROM tx_event")
+	recorded, err := w.dbs.number("SELECT count(*) FROM tx_event WHERE NOT sim_copied(xid)")
 	if err != nil {
 		return false
 	}
-	if !w.holdsRested() || !w.fundsRested() {
+	if !w.holdsRested() || !w.fundsRested() || !w.movesRested() {
 		return false
 	}
 	if w.plan.Sinks && (w.undelivered() > 0 || w.moving || w.moved && w.received.restored == 0) {
@@ -95,8 +97,10 @@ func (w *World) rested() bool {
 	}
 	for _, r := range w.watchers {
 		heard := 0
-		for _, events := range r.heard {
-			heard += len(events)
+		for _, of := range r.heard {
+			for _, events := range of {
+				heard += len(events)
+			}
 		}
 		if int64(heard) < recorded {
 			return false
@@ -126,6 +130,7 @@ func (w *World) judge() {
 	w.judgePolicies(l)
 	w.judgeFunds(l)
 	w.judgeWatchers(l)
+	w.judgeMoves(l)
 	if w.plan.Sinks {
 		if n := w.undelivered(); n > 0 {
 			w.violated("E3", "%d events were not delivered", n)
@@ -138,7 +143,7 @@ func (w *World) judge() {
 
 // judgeWrites checks L1 and L2: a commit uses the token that is live at that moment.
 func (w *World) judgeWrites() {
-	err := w.db.each(
+	err := w.dbs.each(
 		`SELECT what, submitter_id, token, live, owner, lapsed, extract(EPOCH FROM at)::FLOAT8
 		   FROM sim_write WHERE token <> live OR lapsed ORDER BY no`,
 		func(rows pgx.Rows) error {
@@ -169,7 +174,7 @@ func (w *World) judgeWrites() {
 	if err != nil {
 		w.violated("sim", "%v", err)
 	}
-	taken, err := w.db.number(
+	taken, err := w.dbs.number(
 		`SELECT count(*) FROM sim_write
 		  WHERE what IN ('tx_attempt', 'submitter_nonce_cursor') AND guarded`)
 	if err != nil || taken > 0 {
@@ -178,7 +183,7 @@ func (w *World) judgeWrites() {
 			taken, err)
 	}
 	// Token order: no write under an older token follows a write under a newer one.
-	late, err := w.db.number(
+	late, err := w.dbs.number(
 		`SELECT count(*)
 		   FROM (SELECT token, max(token) OVER (PARTITION BY submitter_id ORDER BY no) AS highest
 		           FROM sim_write) x
@@ -205,7 +210,7 @@ func (w *World) judgeTimes() {
 		"created_at FROM nonce_hash", "created_at FROM signed_tx",
 	} {
 		name, table, _ := strings.Cut(column, " FROM ")
-		n, err := w.db.number(
+		n, err := w.dbs.number(
 			fmt.Sprintf(
 				`SELECT count(*) FROM %s
 				  WHERE %s NOT BETWEEN $1 AND sim_time() + $2 * interval '1 microsecond'`,
@@ -441,7 +446,7 @@ func (w *World) judgeWatchers(l *ledger) {
 				continue
 			}
 			var heard, recorded []string
-			for _, e := range watcher.heard[id] {
+			for _, e := range watcher.all(id) {
 				heard = append(heard, fmt.Sprint(e.Seq, e.Kind))
 			}
 			for _, e := range r.events {

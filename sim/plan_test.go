@@ -36,6 +36,8 @@ type Plan struct {
 	Policies   bool          // every call has a Pay
 	Drains     []DrainPlan   // of accounts; one more submitter tops them up
 	Pooled     []PooledPlan  // only with Drains
+	// of accounts between two ledgers; none: there is one ledger
+	AccountMoves []AccountMovePlan
 }
 
 // Skew is the error of a node's clock.
@@ -433,6 +435,9 @@ func (p Plan) String() string {
 	}
 	for _, k := range p.Protects {
 		fmt.Fprintf(&s, "  at %.1fs s%d is protected\n", k.At.Seconds(), k.Submitter+1)
+	}
+	for _, m := range p.AccountMoves {
+		fmt.Fprintf(&s, "  %s\n", m)
 	}
 	for _, f := range p.Faults {
 		fmt.Fprintf(&s, "  fault %d: %s\n", f.No, f)

@@ -13,14 +13,15 @@ import (
 
 // chainPort is one node's access to the chain.
 type chainPort struct {
-	n *node
-	c *chaintest.Chain
+	n  *node
+	c  *chaintest.Chain
+	db *database // the ledger that it serves
 }
 
 // ask waits for the scheduler and returns a context that carries the fault of the call.
 func (p chainPort) ask(ctx context.Context, method chaintest.Method, of txn.SubmitterID,
 	check func()) (context.Context, error) {
-	it := &item{node: p.n, kind: "chain", label: string(method), of: of}
+	it := &item{node: p.n, kind: "chain", label: string(method) + p.db.mark, of: of}
 	it.run = func() {
 		v := p.n.w.pass(it, "chain:"+string(method))
 		v.fault = p.n.bend(method, v.fault)
@@ -101,7 +102,7 @@ func (w *World) stale(answers []txn.ReceiptResult) {
 
 func (p chainPort) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	sent, err := p.ask(ctx, chaintest.MethodSend, p.n.w.senderOf(signed.Hash),
-		func() { p.n.w.beforeSend(p.n, signed) })
+		func() { p.n.w.beforeSend(p.n, p.db, signed) })
 	if err != nil {
 		return txn.Outcome{Class: txn.Unavailable}
 	}
@@ -198,14 +199,15 @@ func (w *World) submitterAt(address txn.Address) txn.SubmitterID {
 
 // signerPort is one node's access to the signer.
 type signerPort struct {
-	n *node
-	s engine.Signer
+	n  *node
+	s  engine.Signer
+	db *database
 }
 
 func (p signerPort) Sign(ctx context.Context, signer string,
 	unsigned txn.Unsigned) (txn.Signed, error) {
 	it := &item{
-		node: p.n, kind: "sign", label: fmt.Sprint(unsigned.Nonce),
+		node: p.n, kind: "sign", label: fmt.Sprint(unsigned.Nonce) + p.db.mark,
 		of: p.n.w.submitterAt(unsigned.From),
 	}
 	it.run = func() {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,21 +30,24 @@ type Result struct {
 // Play runs a plan to its end.
 func Play(t *testing.T, p Plan) Result {
 	t.Helper()
-	if p.Move > 0 {
+	switch {
+	case p.Move > 0:
 		return playOn(t, p, openHosts(t))
+	case len(p.AccountMoves) > 0:
+		return playOn(t, p, openLedgers(t))
 	}
-	return playOn(t, p, openDatabase(t))
+	return playOn(t, p, databases{ledgers: []*database{openDatabase(t)}})
 }
 
-func playOn(t *testing.T, p Plan, db *database) Result {
+func playOn(t *testing.T, p Plan, dbs databases) Result {
 	t.Helper()
 	r := Result{Plan: p}
 	synctest.Test(t, func(t *testing.T) {
-		if err := db.open(); err != nil {
+		if err := dbs.open(); err != nil {
 			t.Fatal(err)
 		}
-		defer db.close()
-		w := newWorld(p, db)
+		defer dbs.close()
+		w := newWorld(p, dbs)
 		w.play()
 		r = Result{
 			Plan: p, Broken: w.broken, Digest: w.digest, Steps: w.steps, Rest: w.rest,
@@ -159,7 +163,7 @@ func (w *World) unfinished() string {
 			)
 		}
 	}
-	return strings.Join(append(s, w.unfinishedHolds()...), "; ")
+	return strings.Join(slices.Concat(s, w.unfinishedHolds(), w.unfinishedMoves()), "; ")
 }
 
 // tail returns the end of the trace, with the nodes' log lines in between.
@@ -202,7 +206,7 @@ func (w *World) dump() {
 		`SELECT format('gap of s%s: %s to %s: %s', submitter_id, first_nonce, last_nonce, reason)
 		   FROM nonce_gap ORDER BY 1`,
 	} {
-		if err := w.db.each(query, func(rows pgx.Rows) error {
+		if err := w.dbs.each(query, func(rows pgx.Rows) error {
 			var line string
 			err := rows.Scan(&line)
 			w.trace = append(w.trace, line)

@@ -19,11 +19,16 @@ type server struct {
 	failure string
 	rows    [][]byte // bodies of DataRow messages
 	lost    bool     // the server has ended it
+	closed  bool     // by its node
+	ended   bool     // its session has
+	// its transaction waits only briefly for locks
+	impatient bool
 }
 
 func (s *server) close() {
 	if s.conn != nil {
 		_ = s.conn.Close()
+		s.closed = true
 	}
 }
 
@@ -38,6 +43,12 @@ const (
 func (s *server) send(m message) error {
 	s.answer, s.rows = nil, nil
 	s.left, s.failure = m.answers, ""
+	switch m.label {
+	case "SetLockTimeout":
+		s.impatient = true
+	case "commit", "rollback":
+		s.impatient = false
+	}
 	if err := s.conn.SetWriteDeadline(time.Now().Add(hangLimit)); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func TestSeeds(t *testing.T) {
 	t.Parallel()
 	switch {
 	case *huntFlag != 0:
-	case *holdsFlag, *policiesFlag, *fundsFlag: // see TestExternalSeeds and others
+	case *holdsFlag, *policiesFlag, *fundsFlag, *accountsFlag: // see TestExternalSeeds and others
 	case *seedFlag != 0:
 		r := Play(t, Draw(*seedFlag).Without(dropped(t)...))
 		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, at rest after %v, digest %x, faults %v\n", r.Plan,
@@ -116,6 +116,9 @@ func TestPlay_SameSeed_SameTrace(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			p := Draw(*firstFlag + uint64(i))
+			if i == 0 {
+				p = DrawAccounts(*firstFlag)
+			}
 			a, b := Play(t, p), Play(t, p)
 			if a.Digest == b.Digest {
 				return
@@ -151,7 +154,8 @@ func TestPlay_CommitRejected_Reported(t *testing.T) {
 	}
 	p := Draw(1)
 	p.Faults = nil
-	if r := playOn(t, p, db); len(r.Broken) == 0 || len(r.defects) == 0 {
+	r := playOn(t, p, databases{ledgers: []*database{db}})
+	if len(r.Broken) == 0 || len(r.defects) == 0 {
 		t.Errorf("broken laws %q, defects %q; want both", r.Broken, r.defects)
 	}
 }

@@ -24,7 +24,8 @@ type World struct {
 	plan  Plan
 	began time.Time
 	dice  *rand.Rand // draws the next step
-	db    *database
+	dbs   databases
+	db    *database // the first ledger
 	chain *chaintest.Chain
 	nodes []*node
 
@@ -55,6 +56,7 @@ type World struct {
 	closingSteps int
 
 	submitters []txn.SubmitterID
+	homes      map[txn.SubmitterID]int      // where they were registered
 	external   map[txn.SubmitterID]bool     // whose key was used elsewhere
 	deciding   map[txn.SubmitterID]bool     // an operator's decision is in progress; under mu
 	guarded    map[txn.SubmitterID]bool     // protected by an operator
@@ -75,6 +77,7 @@ type World struct {
 	noReceiver [2]time.Duration // when the receiver is unavailable
 	moving     bool             // no node may boot
 	moved      bool
+	commands   []*moveCommand
 }
 
 // item is one possible step: a message in transit, or a goroutine that waits for permission to
@@ -121,11 +124,13 @@ const (
 	leastDelay = 50 * time.Microsecond
 )
 
-func newWorld(p Plan, db *database) *World {
+func newWorld(p Plan, dbs databases) *World {
 	w := &World{
-		plan: p, began: time.Now(), dice: rand.New(rand.NewPCG(p.Seed, 0x5c4ed)), db: db,
+		plan: p, began: time.Now(), dice: rand.New(rand.NewPCG(p.Seed, 0x5c4ed)),
+		dbs: dbs, db: dbs.ledgers[0],
 		kick:     make(chan struct{}, 1),
 		faults:   map[string]int{},
+		homes:    map[txn.SubmitterID]int{},
 		external: map[txn.SubmitterID]bool{},
 		deciding: map[txn.SubmitterID]bool{},
 		guarded:  map[txn.SubmitterID]bool{},
@@ -193,6 +198,9 @@ func (w *World) at(when time.Duration, name string, run func()) {
 func (w *World) run(limit time.Duration, done func() bool) bool {
 	for {
 		w.settle()
+		for w.release() {
+			w.settle()
+		}
 		if done() {
 			return true
 		}
