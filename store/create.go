@@ -163,6 +163,8 @@ type createJob struct {
 	hash   [32]byte
 	gauge  *gauge            // of its queue, where there are limits
 	full   *QueueFullError   // why it has no slot; nil: it has one
+	chain  txn.ChainID       // of its submitter, as this node remembers it
+	quota  int32             // its number in the statement; 0: it has none
 	beyond txn.Rule          // the quota that it exceeds; empty: none
 	tried  []txn.SubmitterID // accounts of its pool that did not take it
 
@@ -309,15 +311,15 @@ func (s *Store) insertCreates(ctx context.Context, group, reserved []*createJob)
 	if len(reserved) == 0 {
 		return s.findCreated(ctx, group)
 	}
-	names := map[txn.SubmitterID]string{}
+	accounts := map[txn.SubmitterID]account{}
 	for _, job := range reserved {
-		names[job.intent.Submitter] = ""
+		accounts[job.intent.Submitter] = account{}
 	}
-	rows, err := s.insertNamed(ctx, names, reserved)
+	rows, err := s.insertKnown(ctx, accounts, reserved)
 	if result := judge(err, true); result == nothing ||
 		// a connection that broke while idle, mostly; the keys make a second time safe
 		result == outcomeUnknown {
-		rows, err = s.insertNamed(ctx, names, reserved)
+		rows, err = s.insertKnown(ctx, accounts, reserved)
 	}
 	if why := refusalOf(err); why != nil {
 		return why
@@ -338,7 +340,7 @@ func (s *Store) insertCreates(ctx context.Context, group, reserved []*createJob)
 	var left []*createJob
 	for _, job := range group {
 		if row := inserted[job.intent.Key()]; txn.TxID(row.TxID).SameButTime(job.id) {
-			job.won(row, names[job.intent.Submitter])
+			job.won(row, accounts[job.intent.Submitter].name)
 			continue
 		}
 		left = append(left, job)
@@ -351,23 +353,28 @@ func (s *Store) insertCreates(ctx context.Context, group, reserved []*createJob)
 	return nil
 }
 
-// insertNamed also reads the names of the submitters, before anything is inserted.
-func (s *Store) insertNamed(ctx context.Context, names map[txn.SubmitterID]string,
+// insertKnown also reads the names and chains of the submitters, before anything is inserted.
+func (s *Store) insertKnown(ctx context.Context, accounts map[txn.SubmitterID]account,
 	reserved []*createJob) ([]db.InsertTxsRow, error) {
-	if err := s.names(ctx, s.read(), names); err != nil {
+	if err := s.accounts(ctx, s.read(), accounts); err != nil {
 		return nil, err
 	}
-	if err := s.openUsage(ctx, reserved); err != nil {
+	for _, job := range reserved {
+		job.chain = accounts[job.intent.Submitter].chain
+	}
+	uses := useQuotas(reserved)
+	if err := s.openUsage(ctx, uses); err != nil {
 		return nil, err
 	}
-	return s.insert(ctx, reserved)
+	return s.insert(ctx, reserved, uses)
 }
 
 // emptyInsert is the approximate wire size of the statement without rows: the headers of its lists.
 const emptyInsert = 512
 
 // insert sends the statement, with room for all that its callers want queued.
-func (s *Store) insert(ctx context.Context, reserved []*createJob) ([]db.InsertTxsRow, error) {
+func (s *Store) insert(ctx context.Context, reserved []*createJob,
+	uses []*quotaUse) ([]db.InsertTxsRow, error) {
 	conn, err := s.api.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -375,6 +382,7 @@ func (s *Store) insert(ctx context.Context, reserved []*createJob) ([]db.InsertT
 	defer conn.Release()
 	expect(conn.Conn(), emptyInsert+sizeOf(reserved))
 	params := insertParams(reserved)
+	addQuotas(&params, uses)
 	s.addMACs(&params, reserved)
 	return db.New(conn).InsertTxs(ctx, params)
 }
@@ -504,7 +512,7 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 		case !job.intent.Terms.NotAfter.IsZero() && !job.intent.Terms.NotAfter.After(row.ReadAt):
 			job.fail(ErrLate)
 		case job.full == nil && job.intent.Pool.ID != 0:
-			s.usageOpen.Delete(usageKey{job.intent.Caller, job.intent.Submitter})
+			s.forget(job)
 			s.move(job)
 		case row.ProtectReason != "":
 			job.fail(fmt.Errorf("%w (%s)", ErrProtected, row.ProtectReason))
@@ -515,7 +523,7 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 		case job.full != nil:
 			job.fail(job.full)
 		default:
-			s.usageOpen.Delete(usageKey{job.intent.Caller, job.intent.Submitter})
+			s.forget(job)
 			job.fail(
 				fmt.Errorf("%w: the submitter changed at the same time; try again", ErrUnavailable))
 		}
@@ -540,10 +548,8 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		LabelSets:     make([]string, n),
 		Callers:       make([]string, n),
 		TraceParents:  make([]string, n),
+		ChainIds:      make([]int64, n),
 		Quotas:        make([]int32, n),
-		DayValues:     make([]string, n),
-		DayGases:      make([]int64, n),
-		Rates:         make([]float64, n),
 		PoolIds:       make([]int32, n),
 		ApprovalMs:    make([]int64, n),
 	}
@@ -575,7 +581,8 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		p.Callers[i] = job.intent.Caller
 		p.TraceParents[i] = job.intent.TraceParent
 		p.ApprovalMs[i] = job.intent.ApprovalTime.Milliseconds()
-		addQuota(&p, i, &job.intent)
+		p.ChainIds[i] = int64(job.chain)
+		p.Quotas[i] = job.quota
 	}
 	return p
 }

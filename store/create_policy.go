@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"time"
 
 	"github.com/holiman/uint256"
@@ -60,35 +61,95 @@ func (s *Store) findDenied(ctx context.Context,
 	return left, why
 }
 
-// usageKey names the row in which the quotas of a caller are counted: by a submitter, which names
-// the chain.
+// usageKey names the row in which the quotas of a caller on a chain are counted.
 type usageKey struct {
-	caller    string
-	submitter txn.SubmitterID
+	caller string
+	chain  txn.ChainID
 }
 
-// openUsage makes the rows that the quotas of these jobs are counted in.
-func (s *Store) openUsage(ctx context.Context, group []*createJob) error {
-	var p db.OpenUsageParams
-	keys := map[usageKey]bool{}
+func (j *createJob) usageKey() usageKey { return usageKey{j.intent.Caller, j.chain} }
+
+// quotaUse is the quota of a caller on a chain, and all that a statement may queue under it.
+type quotaUse struct {
+	usageKey
+	txn.Quota
+	enforced bool // else it is only reported
+
+	value, gas big.Int
+	creates    int64
+
+	one big.Int // of a job, and its memory
+}
+
+// add adds a job. While a policy changes, jobs may differ: the strictest quota applies to all.
+func (u *quotaUse) add(job *createJob) {
+	of := job.intent.Quota
+	if of.DayValue != nil && (u.DayValue == nil || of.DayValue.Lt(u.DayValue)) {
+		u.DayValue = of.DayValue
+	}
+	if of.DayGas > 0 && (u.DayGas == 0 || of.DayGas < u.DayGas) {
+		u.DayGas = of.DayGas
+	}
+	if of.Rate > 0 && (u.Rate == 0 || of.Rate < u.Rate) {
+		u.Rate = of.Rate
+	}
+	u.enforced = u.enforced || job.intent.BeyondQuota == nil
+	one := &u.one
+	job.intent.Payload.Value.IntoBig(&one)
+	u.value.Add(&u.value, one)
+	u.gas.Add(&u.gas, one.SetUint64(job.intent.Payload.GasLimit))
+	u.creates++
+}
+
+// useQuotas numbers the quotas of jobs, from 1.
+func useQuotas(group []*createJob) (uses []*quotaUse) {
+	nos := map[usageKey]int32{}
 	for _, job := range group {
-		key := usageKey{job.intent.Caller, job.intent.Submitter}
-		if _, open := s.usageOpen.Load(key); !open && job.intent.Quota.Any() && !keys[key] {
-			keys[key] = true
-			p.Callers = append(p.Callers, key.caller)
-			p.SubmitterIds = append(p.SubmitterIds, int32(key.submitter))
+		if job.quota = 0; !job.intent.Quota.Any() {
+			continue
+		}
+		key := job.usageKey()
+		if nos[key] == 0 {
+			uses = append(uses, &quotaUse{usageKey: key})
+			nos[key] = int32(len(uses))
+		}
+		job.quota = nos[key]
+		uses[job.quota-1].add(job)
+	}
+	for _, job := range group {
+		if job.quota > 0 && uses[job.quota-1].enforced {
+			job.intent.BeyondQuota = nil
 		}
 	}
-	if len(keys) == 0 {
+	return uses
+}
+
+// openUsage makes the rows that quotas are counted in.
+func (s *Store) openUsage(ctx context.Context, uses []*quotaUse) error {
+	var p db.OpenUsageParams
+	for _, use := range uses {
+		if _, open := s.usageOpen.Load(use.usageKey); !open {
+			p.Callers = append(p.Callers, use.caller)
+			p.ChainIds = append(p.ChainIds, int64(use.chain))
+		}
+	}
+	if len(p.Callers) == 0 {
 		return nil
 	}
 	if err := s.read().OpenUsage(ctx, p); err != nil {
 		return err
 	}
-	for key := range keys {
-		s.usageOpen.Store(key, true)
+	for _, use := range uses {
+		s.usageOpen.Store(use.usageKey, true)
 	}
 	return nil
+}
+
+// forget makes the next statement read the account and the usage of a job again: a job that was not
+// inserted, for no other reason, may differ from this node's memory of them.
+func (s *Store) forget(job *createJob) {
+	s.lookups.forget(job.intent.Submitter)
+	s.usageOpen.Delete(job.usageKey())
 }
 
 // reportQuotas notes the quota that a job exceeds, or reports it if quotas are only reported.
@@ -114,22 +175,28 @@ func reportQuotas(group []*createJob, rows []db.InsertTxsRow) {
 	}
 }
 
-// addQuota adds the quota of an intent to the lists of InsertTxs.
-func addQuota(p *db.InsertTxsParams, i int, intent *Intent) {
-	p.DayValues[i] = "-1"
-	q := intent.Quota
-	if !q.Any() {
-		return
+// addQuotas adds quotas to the lists of InsertTxs.
+func addQuotas(p *db.InsertTxsParams, uses []*quotaUse) {
+	for i, u := range uses {
+		p.QuotaNos = append(p.QuotaNos, int32(i+1))
+		p.QuotaCallers = append(p.QuotaCallers, u.caller)
+		p.QuotaChains = append(p.QuotaChains, int64(u.chain))
+		p.Enforced = append(p.Enforced, u.enforced)
+		dayValue, burst := "", 0.0
+		if u.DayValue != nil {
+			dayValue = u.DayValue.Dec()
+		}
+		if u.Rate > 0 {
+			burst = u.Burst()
+		}
+		p.DayValues = append(p.DayValues, dayValue)
+		p.DayGases = append(p.DayGases, int64(min(u.DayGas, math.MaxInt64)))
+		p.Rates = append(p.Rates, u.Rate)
+		p.Bursts = append(p.Bursts, burst)
+		p.SumValues = append(p.SumValues, u.value.String())
+		p.SumGases = append(p.SumGases, u.gas.String())
+		p.SumCreates = append(p.SumCreates, u.creates)
 	}
-	p.Quotas[i] = 1
-	if intent.BeyondQuota != nil {
-		p.Quotas[i] = 2
-	}
-	if q.DayValue != nil {
-		p.DayValues[i] = q.DayValue.Dec()
-	}
-	p.DayGases[i] = int64(min(q.DayGas, math.MaxInt64))
-	p.Rates[i] = q.Rate
 }
 
 // WouldExceed returns the quota of a caller that a further transaction would exceed now; empty:

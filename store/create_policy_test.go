@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holiman/uint256"
+	"pgregory.net/rapid"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -222,5 +223,126 @@ func TestQuota_RateSetLater_AdmitsBurst(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// onChain registers a submitter on a chain of its own.
+func (k *kit) onChain(s *Store, name string, chain txn.ChainID) txn.SubmitterID {
+	k.t.Helper()
+	var a txn.Address
+	copy(a[:], name)
+	info, _, err := s.Register(k.ctx, Registration{Name: name, Chain: chain, Address: a,
+		Signer: "local", Mode: txn.Strict, StartFrom: "0"})
+	k.must(err)
+	return info.ID
+}
+
+// TestQuota_AnyBatches_AdmittedInOrder compares batches of two callers on two chains, some of which
+// repeat earlier requests, with a count of each transaction alone.
+func TestQuota_AnyBatches_AdmittedInOrder(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	ids := []txn.SubmitterID{k.onChain(s, "one", 1), k.onChain(s, "two", 2)}
+	type key struct{ caller, chain int }
+	type use struct{ value, gas uint64 }
+	round := 0
+	rapid.Check(t, func(t *rapid.T) {
+		round++
+		quota := txn.Quota{}
+		dayValue := rapid.Uint64Range(0, 60).Draw(t, "value")
+		dayGas := rapid.Uint64Range(0, 60).Draw(t, "gas")
+		if dayValue > 0 {
+			quota.DayValue = uint256.NewInt(dayValue)
+		}
+		quota.DayGas = dayGas
+		uses, accepted := map[key]use{}, []Intent(nil)
+		for batch := range rapid.IntRange(1, 4).Draw(t, "batches") {
+			var intents []Intent
+			var want []bool
+			known := len(accepted)
+			for n := range rapid.IntRange(1, 8).Draw(t, "transactions") {
+				if known > 0 && rapid.IntRange(0, 3).Draw(t, "repeats") == 0 {
+					known--
+					intents, want = append(intents, accepted[known]), append(want, false)
+					continue
+				}
+				of := key{rapid.IntRange(1, 2).Draw(t, "caller"),
+					rapid.IntRange(1, 2).Draw(t, "chain")}
+				i := Intent{Submitter: ids[of.chain-1], Payload: payload("pay"), Quota: quota,
+					RequestID: fmt.Sprint(round, "/", batch, "/", n),
+					Caller:    fmt.Sprint("shop-", round, "-", of.caller)}
+				i.Payload.GasLimit = rapid.Uint64Range(0, 20).Draw(t, "gas of one")
+				amount := rapid.Uint64Range(0, 20).Draw(t, "value of one")
+				i.Payload.Value = *uint256.NewInt(amount)
+				u := uses[of]
+				fits := (dayValue == 0 || u.value+amount <= dayValue) &&
+					(dayGas == 0 || u.gas+i.Payload.GasLimit <= dayGas)
+				if fits {
+					uses[of] = use{u.value + amount, u.gas + i.Payload.GasLimit}
+					accepted = append(accepted, i)
+				}
+				intents, want = append(intents, i), append(want, fits)
+			}
+			for i, r := range s.CreateTxs(k.ctx, intents) {
+				_, policy := errors.AsType[*PolicyError](r.Err)
+				if r.Created != want[i] || r.Err != nil && (want[i] || !policy) {
+					t.Fatalf("transaction %d of batch %d: created %v, %v; want %v", i, batch,
+						r.Created, r.Err, want[i])
+				}
+			}
+		}
+		for of, u := range uses {
+			counted := value[string](k, `SELECT coalesce(max(value || '/' || gas), '0/0')
+				FROM caller_usage WHERE caller = $1 AND chain_id = $2`,
+				fmt.Sprint("shop-", round, "-", of.caller), of.chain)
+			if want := fmt.Sprint(u.value, "/", u.gas); quota.Any() && counted != want {
+				t.Fatalf("%+v: %s is counted, %s was accepted", of, counted, want)
+			}
+		}
+	})
+}
+
+// TestQuota_RememberedChainWrong_CountsNothing: a node that remembers another chain of a submitter
+// counts nothing there, and reads it again.
+func TestQuota_RememberedChainWrong_CountsNothing(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.onChain(s, "alice", 1)
+	all := payOf(id, txn.Quota{DayValue: uint256.NewInt(100)}, 1, 10)
+	_, _, err := s.CreateTx(k.ctx, all[0])
+	k.must(err)
+	k.exec(`UPDATE submitter SET chain_id = 2`)
+	if _, _, err = s.CreateTx(k.ctx, all[1]); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("on the remembered chain: %v", err)
+	}
+	_, created, err := s.CreateTx(k.ctx, all[1])
+	k.must(err)
+	used := value[string](k, `SELECT string_agg(chain_id || ':' || value, ' ' ORDER BY chain_id)
+		FROM caller_usage`)
+	if !created || used != "1:1 2:10" {
+		t.Errorf("created %v; used by chain: %s", created, used)
+	}
+}
+
+// TestQuota_PolicyChanges_StrictestApplies: of two policies of a caller in one statement, as while
+// a node reloads, the strictest applies to all.
+func TestQuota_PolicyChanges_StrictestApplies(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	all := payOf(k.submitter(s, "alice"), txn.Quota{DayValue: uint256.NewInt(100)}, 4, 4, 4)
+	for _, i := range []int{0, 2} {
+		all[i].BeyondQuota = func(txn.Rule) { t.Error("an enforced quota was only reported") }
+	}
+	all[1].Quota.DayValue = uint256.NewInt(9)
+	for i, r := range s.CreateTxs(k.ctx, all) {
+		if i < 2 && !r.Created || i == 2 && !denied(r.Err, txn.RuleDayValue) {
+			t.Errorf("transaction %d: created %v, %v", i, r.Created, r.Err)
+		}
+	}
+	if used := value[int](k, `SELECT value::INT FROM caller_usage`); used != 8 {
+		t.Errorf("%d counted", used)
 	}
 }

@@ -121,13 +121,13 @@ func (f Feed) EventsSince(ctx context.Context, page []EventInfo, since, until st
 
 // name fills in whose the events are.
 func (f Feed) name(ctx context.Context, events []EventInfo) error {
-	names := map[txn.SubmitterID]string{}
+	accounts := map[txn.SubmitterID]account{}
 	for i := range events {
-		names[events[i].Submitter] = ""
+		accounts[events[i].Submitter] = account{}
 	}
-	err := f.store.names(ctx, f.queries(), names)
+	err := f.store.accounts(ctx, f.queries(), accounts)
 	for i := range events {
-		events[i].SubmitterName = names[events[i].Submitter]
+		events[i].SubmitterName = accounts[events[i].Submitter].name
 	}
 	return err
 }

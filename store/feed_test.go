@@ -77,7 +77,8 @@ func (k *kit) begin(id txn.SubmitterID, request string) pgx.Tx {
 	k.t.Helper()
 	tx, err := k.session().Begin(k.ctx)
 	k.must(err)
-	job := &createJob{intent: Intent{Submitter: id, RequestID: request, Payload: payload(request)}}
+	job := &createJob{intent: Intent{Submitter: id, RequestID: request, Payload: payload(request)},
+		chain: 31337}
 	job.id, err = txn.NewTxID(time.Now(), id)
 	k.must(err)
 	_, err = db.New(tx).InsertTxs(k.ctx, insertParams([]*createJob{job}))
@@ -274,7 +275,7 @@ func TestFeed_SubmitterNames_Cached(t *testing.T) {
 			}
 		}
 	}
-	s.lookups.names = nil
+	s.lookups.accounts = nil
 	_, head, err := s.FeedHead(k.ctx)
 	k.must(err)
 	check := func(when string) {
@@ -293,17 +294,17 @@ func TestFeed_SubmitterNames_Cached(t *testing.T) {
 	k.exec("UPDATE submitter SET name = 'x' || name") // which nothing of ours does
 	check("when all are known")
 	k.exec("UPDATE submitter SET name = substr(name, 2)")
-	s.lookups.names = map[txn.SubmitterID]string{1: "alice"}
-	for id := txn.SubmitterID(10); len(s.lookups.names) < maxLookups; id++ {
-		s.lookups.names[id] = "others"
+	s.lookups.accounts = map[txn.SubmitterID]account{1: {name: "alice"}}
+	for id := txn.SubmitterID(10); len(s.lookups.accounts) < maxLookups; id++ {
+		s.lookups.accounts[id] = account{name: "others"}
 	}
 	check("when one is known and no other fits")
-	if len(s.lookups.names) != 2 {
-		t.Errorf("%d are remembered", len(s.lookups.names))
+	if len(s.lookups.accounts) != 2 {
+		t.Errorf("%d are remembered", len(s.lookups.accounts))
 	}
 	unknown := []EventInfo{{Event: txn.Event{Submitter: 77}}}
 	if err := s.Feed().name(k.ctx, unknown); err != nil || unknown[0].SubmitterName != "" ||
-		len(s.lookups.names) != 2 {
+		len(s.lookups.accounts) != 2 {
 		t.Errorf("of one that is not there: %q, %v", unknown[0].SubmitterName, err)
 	}
 }

@@ -274,13 +274,19 @@ func toPause(r db.SubmittersRow) *Pause {
 // maxLookups bounds the cached names.
 const maxLookups = 1 << 16
 
-// lookups cache the ids of names and accounts, and the names of ids. Ids and names never change and
-// are never reused. An account may move to another ledger; other statements notice that too.
+// lookups cache the ids of names and accounts, and the names and chains of ids. They never change
+// and are never reused. An account may move to another ledger; other statements notice that too.
 type lookups struct {
-	mu    sync.Mutex
-	since time.Time // of ids
-	ids   map[string]txn.SubmitterID
-	names map[txn.SubmitterID]string
+	mu       sync.Mutex
+	since    time.Time // of ids
+	ids      map[string]txn.SubmitterID
+	accounts map[txn.SubmitterID]account
+}
+
+// account is a submitter as nothing changes it.
+type account struct {
+	name  string
+	chain txn.ChainID
 }
 
 // lookupsLast is how long an account that has moved may be looked up as if it had not.
@@ -311,39 +317,47 @@ func (l *lookups) put(key string, id txn.SubmitterID) {
 	l.ids[key] = id
 }
 
-// fill sets the cached names of these ids, and returns the others.
-func (l *lookups) fill(names map[txn.SubmitterID]string) (unknown []int32) {
+// fill sets the cached accounts of these ids, and returns the others.
+func (l *lookups) fill(accounts map[txn.SubmitterID]account) (unknown []int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for id := range names {
-		name, ok := l.names[id]
-		if names[id] = name; !ok {
+	for id := range accounts {
+		known, ok := l.accounts[id]
+		if accounts[id] = known; !ok {
 			unknown = append(unknown, int32(id))
 		}
 	}
 	return unknown
 }
 
-func (l *lookups) putName(id txn.SubmitterID, name string) {
+func (l *lookups) putAccount(id txn.SubmitterID, is account) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.names == nil || len(l.names) >= maxLookups {
-		l.names = map[txn.SubmitterID]string{}
+	if l.accounts == nil || len(l.accounts) >= maxLookups {
+		l.accounts = map[txn.SubmitterID]account{}
 	}
-	l.names[id] = name
+	l.accounts[id] = is
 }
 
-// names fills in the names of these submitters, and reads the ones that are not cached. A missing
-// submitter has none.
-func (s *Store) names(ctx context.Context, q *db.Queries, of map[txn.SubmitterID]string) error {
+func (l *lookups) forget(id txn.SubmitterID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.accounts, id)
+}
+
+// accounts fills in the names and chains of these submitters, and reads the ones that are not
+// cached. A missing submitter has none.
+func (s *Store) accounts(ctx context.Context, q *db.Queries,
+	of map[txn.SubmitterID]account) error {
 	unknown := s.lookups.fill(of)
 	if len(unknown) == 0 {
 		return nil
 	}
-	rows, err := q.NamesOf(ctx, unknown)
+	rows, err := q.AccountsOf(ctx, unknown)
 	for _, r := range rows {
-		of[txn.SubmitterID(r.SubmitterID)] = r.Name
-		s.lookups.putName(txn.SubmitterID(r.SubmitterID), r.Name)
+		id, is := txn.SubmitterID(r.SubmitterID), account{r.Name, txn.ChainID(r.ChainID)}
+		of[id] = is
+		s.lookups.putAccount(id, is)
 	}
 	return err
 }

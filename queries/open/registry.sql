@@ -97,9 +97,9 @@ UPDATE submitter s
    AND (w.mode <> 'STRICT' OR w.max_in_flight = 1)
    AND (SELECT count(*) FROM released) >= 0; -- leases first, as in Commit
 
--- NamesOf is read once per submitter: names do not change.
--- name: NamesOf :many
-SELECT s.submitter_id, s.name
+-- AccountsOf is read once per submitter: names and chains do not change.
+-- name: AccountsOf :many
+SELECT s.submitter_id, s.name, s.chain_id
   FROM submitter s WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
 
 -- name: SubmitterByName :one

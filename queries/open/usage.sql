@@ -3,11 +3,9 @@
 -- OpenUsage makes the rows that quotas of these callers are counted in.
 -- name: OpenUsage :exec
 INSERT INTO caller_usage (caller, chain_id)
-SELECT DISTINCT i.caller, s.chain_id
-  FROM (SELECT unnest(@callers::TEXT[]) AS caller,
-               unnest(@submitter_ids::INT[]) AS submitter_id) i
-  JOIN submitter s ON s.submitter_id = i.submitter_id
- ORDER BY i.caller, s.chain_id
+SELECT i.caller, i.chain_id
+  FROM (SELECT unnest(@callers::TEXT[]) AS caller, unnest(@chain_ids::BIGINT[]) AS chain_id) i
+ ORDER BY i.caller, i.chain_id
 ON CONFLICT DO NOTHING;
 
 -- Usage returns the use of the quotas of a caller on the chain of a submitter: value and gas of

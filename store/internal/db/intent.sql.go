@@ -372,106 +372,70 @@ WITH intent AS MATERIALIZED (
            unnest($15::TEXT[])   AS trace_parent, -- empty: not traced
            unnest($16::BYTEA[])           AS mac,          -- empty: none
            unnest($17::BIGINT[])   AS approval_ms,  -- until it expires; 0: needs none
-           -- 0: without quotas, 1: with, 2: with, but reported only
-           unnest($18::INT[])           AS quota,
-           unnest($19::TEXT[])      AS day_value,  -- below 0: no limit
-           unnest($20::BIGINT[])     AS day_gas,    -- 0: no limit
-           unnest($21::FLOAT8[])         AS rate,       -- per second; 0: no limit
-           unnest($22::INT[])         AS pool_id     -- 0: none
+           unnest($18::BIGINT[])     AS chain_id, -- of the submitter, as the node knows it
+           unnest($19::INT[])           AS quota,    -- its number, below; 0: none
+           unnest($20::INT[])         AS pool_id   -- 0: none
 ), member AS MATERIALIZED (
     SELECT m.pool_id, m.submitter_id FROM pool_member m
-     WHERE m.pool_id = ANY($22::INT[]) AND m.status = 'ACTIVE'
+     WHERE m.pool_id = ANY($20::INT[]) AND m.status = 'ACTIVE'
 ), open_to AS MATERIALIZED (
-    SELECT s.submitter_id FROM submitter s
+    SELECT s.submitter_id, s.chain_id FROM submitter s
      WHERE s.submitter_id = ANY($1::INT[]) AND s.status = 'ACTIVE'
        AND s.mode <> 'EXTERNAL'
        AND NOT s.submitter_id IN (SELECT n.submitter_id FROM submitter_nonce_cursor n
                                    WHERE n.submitter_id = ANY($1::INT[])
                                      AND n.protect_reason IS NOT NULL)
-), limited AS MATERIALIZED (
-    -- looked up, as below
-    SELECT i.queue_seq, i.submitter_id, i.tx_id, i.request_id, i.caller, i.quota, i.pool_id,
-           i.value_wei::NUMERIC AS value, i.gas_limit, i.day_value::NUMERIC AS day_value,
-           i.day_gas, i.rate,
-           (SELECT s.chain_id FROM submitter s WHERE s.submitter_id = i.submitter_id) AS chain_id
-      FROM intent i
-     WHERE i.quota > 0
-), today AS MATERIALIZED (
-    -- read once, or a day that ends meanwhile counts twice
-    SELECT (clock_timestamp() AT TIME ZONE 'UTC')::DATE AS day
+), quota AS MATERIALIZED (
+    -- of a caller on a chain, with the sums of all that it wants queued
+    SELECT unnest($21::INT[])                        AS quota,
+           unnest($22::TEXT[])                   AS caller,
+           unnest($23::BIGINT[])                  AS chain_id,
+           unnest($24::BOOLEAN[])                     AS enforced, -- else only reported
+           NULLIF(unnest($25::TEXT[]), '')::NUMERIC AS day_value,
+           NULLIF(unnest($26::BIGINT[]), 0)          AS day_gas,
+           NULLIF(unnest($27::FLOAT8[]), 0)::NUMERIC     AS rate,     -- per second
+           NULLIF(unnest($28::FLOAT8[]), 0)::NUMERIC    AS burst,
+           unnest($29::TEXT[])::NUMERIC             AS sum_value,
+           unnest($30::TEXT[])::NUMERIC              AS sum_gas,
+           unnest($31::BIGINT[])                   AS sum_creates,
+           -- read once, or a day that ends meanwhile counts twice
+           (clock_timestamp() AT TIME ZONE 'UTC')::DATE     AS today
 ), usage AS MATERIALIZED (
-    -- locked before anything is inserted: the rows below are sorted after they were selected
-    SELECT u.caller, u.chain_id, clock_timestamp() AS read_at,
-           greatest(u.day, (SELECT d.day FROM today d)) AS day,
-           CASE WHEN u.day >= (SELECT d.day FROM today d) THEN u.value ELSE 0 END AS value,
-           CASE WHEN u.day >= (SELECT d.day FROM today d) THEN u.gas ELSE 0 END AS gas,
-           u.creates, greatest(0, extract(epoch FROM clock_timestamp() - u.creates_at)) AS age
-      FROM caller_usage u
-     WHERE ((u.caller, u.chain_id)
-            IN (SELECT i.caller, i.chain_id FROM limited i)) IS TRUE
-     ORDER BY u.caller, u.chain_id
-       FOR NO KEY UPDATE OF u
-), total AS MATERIALIZED (
     -- Usually all of a caller's transactions fit together, repeats included. Then none of them is
-    -- examined alone, which would cost more than the rest. The level that a rate leaves is at most
-    -- its burst: more was accepted under a higher rate, or where it was only reported.
-    SELECT w.caller, w.chain_id, w.day, w.read_at, w.used_value, w.used_gas, w.used_creates, w.age,
-           greatest(0, least(w.used_creates, w.most_rate) - w.rate * w.age) AS level,
-           (w.used_value + w.value <= w.day_value) IS NOT FALSE
-           AND (w.used_gas + w.gas <= w.day_gas) IS NOT FALSE
-           AND (greatest(0, least(w.used_creates, w.most_rate) - w.rate * w.age) + w.creates
-                <= w.burst) IS NOT FALSE AS fits
-           -- no join: it would compare each with each
-      FROM (SELECT x.caller, x.chain_id, max(x.day) AS day, max(x.read_at) AS read_at,
-                   max(x.used_value) AS used_value, max(x.used_gas) AS used_gas,
-                   max(x.used_creates) AS used_creates, max(x.age) AS age,
-                   count(*) - 1 AS creates, sum(x.value) AS value, sum(x.gas_limit) AS gas,
-                   min(x.day_value) FILTER (WHERE x.day_value >= 0) AS day_value,
-                   min(x.day_gas) FILTER (WHERE x.day_gas > 0) AS day_gas,
-                   (min(x.rate) FILTER (WHERE x.rate > 0))::NUMERIC AS rate,
-                   (min(greatest(1, x.rate)) FILTER (WHERE x.rate > 0))::NUMERIC AS burst,
-                   (max(greatest(1, x.rate)) FILTER (WHERE x.rate > 0))::NUMERIC AS most_rate
-              FROM (SELECT i.caller, i.chain_id, i.value, i.gas_limit, i.day_value, i.day_gas,
-                           i.rate, NULL::DATE AS day, NULL::TIMESTAMPTZ AS read_at,
-                           NULL::NUMERIC AS used_value, NULL::NUMERIC AS used_gas,
-                           NULL::NUMERIC AS used_creates, NULL::NUMERIC AS age
-                      FROM limited i
-                     UNION ALL
-                    SELECT u.caller, u.chain_id, NULL, NULL, NULL, NULL, NULL, u.day, u.read_at,
-                           u.value, u.gas, u.creates, u.age
-                      FROM usage u) x
-             GROUP BY x.caller, x.chain_id) w
-     WHERE w.read_at IS NOT NULL
-), counted AS MATERIALIZED (
-    -- A repeat counts nothing, and is not refused.
-    SELECT i.queue_seq, i.tx_id, i.request_id, i.quota, i.caller, i.chain_id, i.value,
-           i.gas_limit, u.used_value, u.used_gas,
-           greatest(0, least(u.used_creates, greatest(1, i.rate::NUMERIC))
-                       - i.rate::NUMERIC * u.age) AS level,
-           ARRAY[i.day_value, CASE WHEN i.day_gas > 0 THEN i.day_gas ELSE -1 END,
-                 CASE WHEN i.rate > 0 THEN greatest(1, i.rate::NUMERIC) ELSE -1 END,
-                 CASE WHEN i.quota = 1 THEN 1 ELSE 0 END] AS most
-      FROM limited i
-      JOIN total u ON u.caller = i.caller AND u.chain_id = i.chain_id
+    -- examined alone, which would cost more than the rest.
+    SELECT l.quota, l.caller, l.chain_id, l.enforced, l.day_value, l.day_gas, l.rate, l.burst, l.sum_value, l.sum_gas, l.sum_creates, l.today, l.read_at, l.day, l.value, l.gas, l.level,
+           (l.value + l.sum_value <= l.day_value) IS NOT FALSE
+           AND (l.gas + l.sum_gas <= l.day_gas) IS NOT FALSE
+           AND (l.level + l.sum_creates <= l.burst) IS NOT FALSE AS fits
+      FROM (
+        -- Locked before anything is inserted: the rows below are sorted after they were selected.
+        -- The level that a rate leaves is at most its burst: more was accepted under a higher
+        -- rate, or where it was only reported. Without a rate the level is 0.
+        SELECT q.quota, q.caller, q.chain_id, q.enforced, q.day_value, q.day_gas, q.rate, q.burst, q.sum_value, q.sum_gas, q.sum_creates, q.today, clock_timestamp() AS read_at, greatest(u.day, q.today) AS day,
+               CASE WHEN u.day >= q.today THEN u.value ELSE 0 END AS value,
+               CASE WHEN u.day >= q.today THEN u.gas ELSE 0 END AS gas,
+               greatest(0, least(u.creates, q.burst) - q.rate
+                   * greatest(0, extract(epoch FROM clock_timestamp() - u.creates_at))) AS level
+          FROM quota q
+          JOIN caller_usage u ON u.caller = q.caller AND u.chain_id = q.chain_id
+         ORDER BY u.caller, u.chain_id
+           FOR NO KEY UPDATE OF u) l
+), examined AS MATERIALIZED (
+    -- the transactions of a caller that do not fit together: a repeat counts nothing, and is not
+    -- refused
+    SELECT i.queue_seq, i.tx_id, i.request_id, u.enforced,
+           (quota_admit(ARRAY[u.value, u.gas, u.level], ARRAY[i.value_wei::NUMERIC, i.gas_limit, 1],
+                        ARRAY[coalesce(u.day_value, -1), coalesce(u.day_gas, -1),
+                              coalesce(u.burst, -1), u.enforced::INT])
+            OVER (PARTITION BY i.quota ORDER BY i.queue_seq
+                  ROWS UNBOUNDED PRECEDING))[4]::INT AS exceeded
+      FROM intent i
+      JOIN usage u ON u.quota = i.quota
      WHERE NOT u.fits
        AND NOT EXISTS (SELECT FROM managed_tx t
                         WHERE t.submitter_id = i.submitter_id AND t.request_id = i.request_id)
        AND NOT EXISTS (SELECT FROM managed_tx t
                         WHERE t.pool_id = NULLIF(i.pool_id, 0) AND t.request_id = i.request_id)
-), admitted AS MATERIALIZED (
-    SELECT i.queue_seq, i.tx_id, i.request_id, i.quota, i.caller, i.chain_id, i.value,
-           i.gas_limit, 0 AS exceeded
-      FROM limited i
-     WHERE ((i.caller, i.chain_id)
-            IN (SELECT u.caller, u.chain_id FROM total u WHERE u.fits)) IS TRUE
-     UNION ALL
-    SELECT c.queue_seq, c.tx_id, c.request_id, c.quota, c.caller, c.chain_id, c.value,
-           c.gas_limit,
-           ((quota_admit(ARRAY[c.used_value, c.used_gas, c.level],
-                         ARRAY[c.value, c.gas_limit, 1], c.most)
-             OVER (PARTITION BY c.caller, c.chain_id ORDER BY c.queue_seq
-                   ROWS UNBOUNDED PRECEDING))::NUMERIC[])[4]::INT AS exceeded
-      FROM counted c
 ), queued AS (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
                             queue_seq, to_address, value, data, gas_limit,
@@ -491,14 +455,16 @@ WITH intent AS MATERIALIZED (
            CASE WHEN i.approval_ms > 0 THEN 'WAITING' ELSE '' END
       FROM intent i
      -- looked up; a join would compare each row with each other: see Commit
-     WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE
+     WHERE ((i.submitter_id, i.chain_id)
+            IN (SELECT o.submitter_id, o.chain_id FROM open_to o)) IS TRUE
        AND (i.pool_id = 0
             OR (i.pool_id, i.submitter_id) IN (SELECT m.pool_id, m.submitter_id FROM member m))
        AND (i.not_after = 0
             OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
        AND (i.quota = 0
-            OR (i.queue_seq IN (SELECT a.queue_seq FROM admitted a
-                                 WHERE a.exceeded = 0 OR a.quota = 2)) IS TRUE)
+            OR i.quota IN (SELECT u.quota FROM usage u WHERE u.fits)
+            OR i.queue_seq IN (SELECT e.queue_seq FROM examined e
+                                WHERE e.exceeded = 0 OR NOT e.enforced))
      -- two nodes that insert the same keys must not deadlock; each key has the request_id
      ORDER BY i.request_id, i.pool_id, i.submitter_id, i.queue_seq
     ON CONFLICT DO NOTHING
@@ -526,26 +492,29 @@ WITH intent AS MATERIALIZED (
 ), used AS (
     UPDATE caller_usage u
        SET day = n.day, value = n.value, gas = n.gas, creates = n.creates, creates_at = n.read_at
-      FROM (SELECT x.caller, x.chain_id, max(x.day) AS day, max(x.read_at) AS read_at,
-                   sum(x.value) AS value, sum(x.gas) AS gas, sum(x.creates) AS creates
-              FROM (SELECT n.caller, n.chain_id, n.day, n.read_at, n.used_value AS value,
-                           n.used_gas AS gas, n.level AS creates
-                      FROM total n
+      -- no join: it would compare each with each
+      FROM (SELECT max(x.caller) AS caller, max(x.chain_id) AS chain_id, max(x.day) AS day,
+                   max(x.read_at) AS read_at, sum(x.value) AS value, sum(x.gas) AS gas,
+                   sum(x.creates) AS creates
+              FROM (SELECT y.quota, y.caller, y.chain_id, y.day, y.read_at, y.value, y.gas,
+                           y.level AS creates
+                      FROM usage y
                      UNION ALL
-                    SELECT a.caller, a.chain_id, NULL, NULL, a.value, a.gas_limit, 1
-                      FROM admitted a
-                     WHERE (a.queue_seq IN (SELECT q.queue_seq FROM queued q)) IS TRUE) x
-             GROUP BY x.caller, x.chain_id
+                    SELECT i.quota, NULL, NULL, NULL, NULL, i.value_wei::NUMERIC, i.gas_limit, 1
+                      FROM intent i
+                     WHERE i.quota > 0
+                       AND (i.queue_seq IN (SELECT q.queue_seq FROM queued q)) IS TRUE) x
+             GROUP BY x.quota
             HAVING count(*) > 1) n
      WHERE u.caller = n.caller AND u.chain_id = n.chain_id
 )
 SELECT q.tx_id, q.request_id, q.queue_seq, q.created_at, q.updated_at, 0 AS exceeded
   FROM queued q
  UNION ALL
-SELECT encode(a.tx_id, 'hex')::UUID, a.request_id, a.queue_seq, clock_timestamp(),
-       clock_timestamp(), a.exceeded
-  FROM admitted a
- WHERE a.exceeded > 0
+SELECT encode(e.tx_id, 'hex')::UUID, e.request_id, e.queue_seq, clock_timestamp(),
+       clock_timestamp(), e.exceeded
+  FROM examined e
+ WHERE e.exceeded > 0
 `
 
 type InsertTxsParams struct {
@@ -566,11 +535,20 @@ type InsertTxsParams struct {
 	TraceParents  []string
 	Macs          [][]byte
 	ApprovalMs    []int64
+	ChainIds      []int64
 	Quotas        []int32
+	PoolIds       []int32
+	QuotaNos      []int32
+	QuotaCallers  []string
+	QuotaChains   []int64
+	Enforced      []bool
 	DayValues     []string
 	DayGases      []int64
 	Rates         []float64
-	PoolIds       []int32
+	Bursts        []float64
+	SumValues     []string
+	SumGases      []string
+	SumCreates    []int64
 }
 
 type InsertTxsRow struct {
@@ -611,11 +589,20 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 		arg.TraceParents,
 		arg.Macs,
 		arg.ApprovalMs,
+		arg.ChainIds,
 		arg.Quotas,
+		arg.PoolIds,
+		arg.QuotaNos,
+		arg.QuotaCallers,
+		arg.QuotaChains,
+		arg.Enforced,
 		arg.DayValues,
 		arg.DayGases,
 		arg.Rates,
-		arg.PoolIds,
+		arg.Bursts,
+		arg.SumValues,
+		arg.SumGases,
+		arg.SumCreates,
 	)
 	if err != nil {
 		return nil, err

@@ -10,29 +10,30 @@ import (
 	"time"
 )
 
-const namesOf = `-- name: NamesOf :many
+const accountsOf = `-- name: AccountsOf :many
 
-SELECT s.submitter_id, s.name
+SELECT s.submitter_id, s.name, s.chain_id
   FROM submitter s WHERE s.submitter_id = ANY($1::INT[])
 `
 
-type NamesOfRow struct {
+type AccountsOfRow struct {
 	SubmitterID int32
 	Name        string
+	ChainID     int64
 }
 
 // leases first, as in Commit
-// NamesOf is read once per submitter: names do not change.
-func (q *Queries) NamesOf(ctx context.Context, submitterIds []int32) ([]NamesOfRow, error) {
-	rows, err := q.db.Query(ctx, namesOf, submitterIds)
+// AccountsOf is read once per submitter: names and chains do not change.
+func (q *Queries) AccountsOf(ctx context.Context, submitterIds []int32) ([]AccountsOfRow, error) {
+	rows, err := q.db.Query(ctx, accountsOf, submitterIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []NamesOfRow
+	var items []AccountsOfRow
 	for rows.Next() {
-		var i NamesOfRow
-		if err := rows.Scan(&i.SubmitterID, &i.Name); err != nil {
+		var i AccountsOfRow
+		if err := rows.Scan(&i.SubmitterID, &i.Name, &i.ChainID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -12,23 +12,21 @@ import (
 const openUsage = `-- name: OpenUsage :exec
 
 INSERT INTO caller_usage (caller, chain_id)
-SELECT DISTINCT i.caller, s.chain_id
-  FROM (SELECT unnest($1::TEXT[]) AS caller,
-               unnest($2::INT[]) AS submitter_id) i
-  JOIN submitter s ON s.submitter_id = i.submitter_id
- ORDER BY i.caller, s.chain_id
+SELECT i.caller, i.chain_id
+  FROM (SELECT unnest($1::TEXT[]) AS caller, unnest($2::BIGINT[]) AS chain_id) i
+ ORDER BY i.caller, i.chain_id
 ON CONFLICT DO NOTHING
 `
 
 type OpenUsageParams struct {
-	Callers      []string
-	SubmitterIds []int32
+	Callers  []string
+	ChainIds []int64
 }
 
 // Quotas of callers; InsertTxs counts them.
 // OpenUsage makes the rows that quotas of these callers are counted in.
 func (q *Queries) OpenUsage(ctx context.Context, arg OpenUsageParams) error {
-	_, err := q.db.Exec(ctx, openUsage, arg.Callers, arg.SubmitterIds)
+	_, err := q.db.Exec(ctx, openUsage, arg.Callers, arg.ChainIds)
 	return err
 }
 
