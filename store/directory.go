@@ -227,9 +227,7 @@ func join(ctx context.Context, tx pgx.Tx, directory *db.Queries,
 	if err != nil {
 		return joined, err
 	}
-	err = q.SetDirectory(ctx,
-		db.SetDirectoryParams{No: no, Name: name, NoneLeft: len(away) == 0})
-	if err != nil {
+	if err := q.SetDirectory(ctx, db.SetDirectoryParams{No: no, Name: name}); err != nil {
 		return joined, err
 	}
 	used, err := q.HasSubmitters(ctx)

@@ -15,6 +15,13 @@ func (k *moveKit) begun() {
 		"WHERE m.name = a.name")
 }
 
+// noMove makes the directory as it was before the move.
+func (k *moveKit) noMove() {
+	k.t.Helper()
+	k.begun()
+	k.exec("DELETE FROM directory_move")
+}
+
 // neverJoined makes the old ledger as it was before it joined, as a backup of it restores it.
 func (k *moveKit) neverJoined() {
 	k.t.Helper()
@@ -28,10 +35,18 @@ func (k *moveKit) neverJoined() {
 func TestDirectory_RestoredWithOldLedger_JoinIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	for name, backup := range map[string]func(*moveKit){
-		"begun": (*moveKit).begun,
-		"no move": func(k *moveKit) {
-			k.begun()
-			k.exec("DELETE FROM directory_move")
+		"begun":   (*moveKit).begun,
+		"no move": (*moveKit).noMove,
+		"no move, old ledger never joined": func(k *moveKit) {
+			k.noMove()
+			k.neverJoined()
+		},
+		"no move, old ledger never joined, recovered": func(k *moveKit) {
+			k.noMove()
+			k.neverJoined()
+			alone := k.old.open("recover", k.old.asOwner, func(c *Config) { c.Adopts = true })
+			_, err := alone.Recover(k.ctx)
+			k.must(err)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,8 +55,8 @@ func TestDirectory_RestoredWithOldLedger_JoinIsNoAnswer(t *testing.T) {
 			alice, l := k.old.owned(k.eu, "alice")
 			k.moves(k.prepare("alice"), l)
 			k.unseal()
-			backup(k)
 			k.old.exec("UPDATE ledger SET timeline = timeline + 1")
+			backup(k)
 			for i, name := range []string{"eu1", "us1"} {
 				if _, err := k.join(i+1, name); err != nil {
 					t.Errorf("join %s again: %v", name, err)
@@ -129,5 +144,22 @@ func TestLease_NotJoined_WaitsForDirectory(t *testing.T) {
 	}
 	if must, err := us.MustAskMoved(d.ctx); err != nil || must {
 		t.Errorf("must ask after the answer: %t %v", must, err)
+	}
+}
+
+// TestDirectory_FirstJoin_NodesContinue: a ledger that has lost nothing joins while its nodes run,
+// which have no directory configured. They keep their leases.
+func TestDirectory_FirstJoin_NodesContinue(t *testing.T) {
+	t.Parallel()
+	d := newDirectoryKit(t, 2)
+	s := d.ledgers[1].open("a")
+	id, mine := d.ledgers[1].owned(s, "alice")
+	_, err := d.join(1, "eu1")
+	d.must(err)
+	if left, err := s.Renew(d.ctx, []*Lease{mine}); err != nil || len(left) != 1 {
+		t.Errorf("extended %v: %v", left, err)
+	}
+	if l, err := s.AcquireOne(d.ctx, id); err != nil || l == nil {
+		t.Errorf("no lease: %v", err)
 	}
 }

@@ -71,7 +71,7 @@ type MoveReport struct {
 func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 	var report RecoverReport
 	const verb = "recover the ledger"
-	_, away, err := s.mustSeal(ctx)
+	self, away, err := s.mustSeal(ctx)
 	if err != nil {
 		return RecoverReport{}, s.failed(ctx, verb, err)
 	}
@@ -85,7 +85,8 @@ func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 		if report, err = recoverAll(ctx, db.New(tx)); err != nil {
 			return err
 		}
-		if _, err = adopt(ctx, tx, true); err != nil {
+		_, err = adopt(ctx, tx, adoption{asked: s.mayHaveMoved(self), compared: true})
+		if err != nil {
 			return err
 		}
 		if err = keepNumbers(ctx, tx, away); err != nil {
@@ -106,7 +107,7 @@ func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 func (s *Store) Move(ctx context.Context) (MoveReport, error) {
 	var report MoveReport
 	const verb = "move the ledger"
-	_, away, err := s.mustSeal(ctx)
+	self, away, err := s.mustSeal(ctx)
 	if err != nil {
 		return MoveReport{}, s.failed(ctx, verb, err)
 	}
@@ -120,7 +121,8 @@ func (s *Store) Move(ctx context.Context) (MoveReport, error) {
 		if report.FeedEpoch, err = db.New(tx).RaiseFeedEpoch(ctx); err != nil {
 			return err
 		}
-		if report.Events, err = adopt(ctx, tx, false); err != nil {
+		report.Events, err = adopt(ctx, tx, adoption{asked: s.mayHaveMoved(self)})
+		if err != nil {
 			return err
 		}
 		if err = keepNumbers(ctx, tx, away); err != nil {

@@ -62,9 +62,10 @@ const feedQuery = `SELECT coalesce((
       FROM (SELECT e.xid, e.xmin::TEXT::BIGINT AS stored, e.created_at
               FROM tx_event e ORDER BY e.xid DESC LIMIT 1) n), TRUE)`
 
-// adoptServer records this server in place of any other. The directory was asked before.
+// adoptServer records this server in place of any other; $4: the directory was asked before.
 const adoptServer = `UPDATE ledger
-   SET system_id = $1, database_oid = $2, timeline = $3, moves_timeline = $3,
+   SET system_id = $1, database_oid = $2, timeline = $3,
+       moves_timeline = CASE WHEN $4 THEN $3::INT END,
        timeline_before = NULL, timeline_xid = NULL`
 
 // compareAccounts sets whether accounts count as compared with the chain.
@@ -100,9 +101,15 @@ const raiseSequences = `SELECT setval('queue_seq', greatest(
 // adoptLimit bounds each statement of an adoption; ageEvents writes every event.
 const adoptLimit = time.Hour
 
+// adoption lists the steps of a command before it adopts a ledger.
+type adoption struct {
+	asked    bool // the directory, for accounts that have left
+	compared bool // every account is stopped anyway
+}
+
 // adopt makes the database of a transaction the one that the ledger is on, and returns the number
-// of events that were numbered elsewhere. compared: every account is stopped anyway.
-func adopt(ctx context.Context, tx pgx.Tx, compared bool) (events int64, err error) {
+// of events that were numbered elsewhere.
+func adopt(ctx context.Context, tx pgx.Tx, done adoption) (events int64, err error) {
 	if err := db.New(tx).SetStatementTimeout(ctx, millis(adoptLimit)); err != nil {
 		return 0, err
 	}
@@ -130,10 +137,11 @@ func adopt(ctx context.Context, tx pgx.Tx, compared bool) (events int64, err err
 	if _, err := tx.Exec(ctx, raiseSequences); err != nil {
 		return 0, err
 	}
-	if _, err := tx.Exec(ctx, adoptServer, is.system, is.database, is.timeline); err != nil {
+	_, err = tx.Exec(ctx, adoptServer, is.system, is.database, is.timeline, done.asked)
+	if err != nil {
 		return 0, err
 	}
-	_, err = tx.Exec(ctx, compareAccounts, compared, is.timeline)
+	_, err = tx.Exec(ctx, compareAccounts, done.compared, is.timeline)
 	return events, err
 }
 

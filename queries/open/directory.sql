@@ -81,14 +81,10 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address FROM submitter s
 -- name: PoolsOfLedger :many
 SELECT p.name, p.chain_id FROM pool p ORDER BY p.name;
 
--- SetDirectory records the directory; @none_left: no account has left the ledger according to it.
--- A ledger that joins again must ask: the directory may have been restored, and miss moves until
--- the others have joined again too.
+-- SetDirectory records the directory. That is no answer about moves: the directory may have been
+-- restored, and miss some until the other ledgers have joined again too.
 -- name: SetDirectory :exec
-UPDATE ledger
-   SET directory_no = @no::INT, ledger_name = @name::TEXT,
-       moves_timeline = CASE WHEN @none_left::BOOLEAN AND directory_no IS NULL THEN timeline
-                             ELSE moves_timeline END;
+UPDATE ledger SET directory_no = @no::INT, ledger_name = @name::TEXT;
 
 -- name: HasSubmitters :one
 SELECT EXISTS (SELECT FROM submitter);

@@ -351,23 +351,18 @@ func (q *Queries) PoolsOfLedger(ctx context.Context) ([]PoolsOfLedgerRow, error)
 }
 
 const setDirectory = `-- name: SetDirectory :exec
-UPDATE ledger
-   SET directory_no = $1::INT, ledger_name = $2::TEXT,
-       moves_timeline = CASE WHEN $3::BOOLEAN AND directory_no IS NULL THEN timeline
-                             ELSE moves_timeline END
+UPDATE ledger SET directory_no = $1::INT, ledger_name = $2::TEXT
 `
 
 type SetDirectoryParams struct {
-	No       int32
-	Name     string
-	NoneLeft bool
+	No   int32
+	Name string
 }
 
-// SetDirectory records the directory; @none_left: no account has left the ledger according to it.
-// A ledger that joins again must ask: the directory may have been restored, and miss moves until
-// the others have joined again too.
+// SetDirectory records the directory. That is no answer about moves: the directory may have been
+// restored, and miss some until the other ledgers have joined again too.
 func (q *Queries) SetDirectory(ctx context.Context, arg SetDirectoryParams) error {
-	_, err := q.db.Exec(ctx, setDirectory, arg.No, arg.Name, arg.NoneLeft)
+	_, err := q.db.Exec(ctx, setDirectory, arg.No, arg.Name)
 	return err
 }
 
