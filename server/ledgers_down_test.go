@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
@@ -60,17 +61,19 @@ func TestLedgers_OneIsBusy_Retryable(t *testing.T) {
 	wantStatus(t, err, codes.NotFound, "TX_NOT_FOUND")
 }
 
+// accountIDOf is the account id of a submitter of [newSeveral].
+func accountIDOf(name string) string {
+	var address txn.Address
+	copy(address[:], name)
+	return txn.AccountID(chainID, address)
+}
+
 // TestLedgers_AccountIDWhileDown_ByRights: a caller that names an account by its id learns that its
 // own ledger is down, and not whether an account of others exists.
 func TestLedgers_AccountIDWhileDown_ByRights(t *testing.T) {
 	t.Parallel()
 	s := newSeveral(t, "eu1", "eu2", "us1")
-	idOf := func(text string) string {
-		var address txn.Address
-		copy(address[:], text)
-		return txn.AccountID(chainID, address)
-	}
-	id := idOf("at-eu2")
+	id := accountIDOf("at-eu2")
 	begin := func(name string) *node {
 		return s.node(name, func(o *Options) {
 			o.Callers = []auth.Caller{
@@ -92,7 +95,7 @@ func TestLedgers_AccountIDWhileDown_ByRights(t *testing.T) {
 	}
 	create := func(n *node, caller string) error { return createFor(n, caller, id) }
 	strangers := func(n *node) {
-		for _, account := range []string{id, idOf("nobody")} {
+		for _, account := range []string{id, accountIDOf("nobody")} {
 			wantStatus(t, createFor(n, "other", account), codes.PermissionDenied,
 				"PERMISSION_DENIED")
 			got := wantStatus(t, createFor(n, "new", account), codes.Unavailable,
@@ -112,7 +115,7 @@ func TestLedgers_AccountIDWhileDown_ByRights(t *testing.T) {
 	later := begin("m")
 	wantStatus(t, create(later, "shop"), codes.Unavailable, "STORE_UNAVAILABLE")
 	strangers(later)
-	knows.must(createFor(later, "other", idOf("at-eu1")))
+	knows.must(createFor(later, "other", accountIDOf("at-eu1")))
 
 	// The ledger that the account has left names the one that is down.
 	s.proxies[1].Heal()
@@ -235,4 +238,71 @@ func TestLedgers_FormerLedgerFails_Unavailable(t *testing.T) {
 	_, err := pb.NewSinkServiceClient(n.conn).SkipUndelivered(n.ctx,
 		&pb.SkipUndeliveredRequest{Sink: "hook", TxId: first, Seq: 1, Reason: why})
 	wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
+}
+
+// TestLedgers_SinkDecision_InThoseThatHaveIt: decisions about a sink are made in each ledger that
+// has it, and an error names all that did not respond.
+func TestLedgers_SinkDecision_InThoseThatHaveIt(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, "eu1", "eu2", "us1")
+	n := s.node("n")
+	for i, name := range s.names[1:] {
+		id := n.create("at-"+name, "1").GetTxId()
+		s.park(i+1, id, 1, 1)
+	}
+	sinks := pb.NewSinkServiceClient(n.conn)
+	pause := func(sink string) (*pb.Sink, error) {
+		r, err := sinks.PauseSink(n.ctx, &pb.PauseSinkRequest{Sink: sink, Reason: why})
+		return r.GetSink(), err
+	}
+	decide := map[string]func(sink string) error{
+		"pause": func(sink string) error { _, err := pause(sink); return err },
+		"resume": func(sink string) error {
+			_, err := sinks.ResumeSink(n.ctx, &pb.ResumeSinkRequest{Sink: sink, Reason: why})
+			return err
+		},
+		"retry": func(sink string) error {
+			_, err := sinks.RetryUndelivered(n.ctx,
+				&pb.RetryUndeliveredRequest{Sink: sink, Reason: why})
+			return err
+		},
+		"replay": func(sink string) error {
+			_, err := sinks.ReplaySink(n.ctx, &pb.ReplaySinkRequest{Sink: sink, Reason: why,
+				From: &pb.ReplaySinkRequest_Time{Time: timestamppb.Now()}})
+			return err
+		},
+	}
+	list, err := sinks.ListUndelivered(n.ctx, &pb.ListUndeliveredRequest{Sink: "hook"})
+	if err != nil || len(list.GetUndelivered()) != 2 {
+		t.Errorf("undelivered: %v %v", list, err)
+	}
+	if sink, err := pause("hook"); err != nil || sink.GetLedger() != "eu2" {
+		t.Errorf("paused: %v %v", sink, err)
+	}
+	for _, h := range s.of[1:] {
+		if h.count("sink_cursor WHERE status = 'PAUSED'") != 1 {
+			t.Error("a ledger has not paused the sink")
+		}
+	}
+	retried, err := sinks.RetryUndelivered(n.ctx,
+		&pb.RetryUndeliveredRequest{Sink: "hook", Reason: why})
+	if err != nil || retried.GetRetried() != 2 {
+		t.Errorf("retried: %v %v", retried, err)
+	}
+	for name, call := range decide {
+		if err := call("hook"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		wantStatus(t, call("none"), codes.NotFound, "SINK_NOT_FOUND")
+	}
+	s.down(n, 1)
+	s.proxies[2].Refuse()
+	s.proxies[2].CutAll()
+	s.await(n, "eu2", "us1")
+	for _, call := range decide {
+		got := wantStatus(t, call("hook"), codes.Unavailable, "STORE_UNAVAILABLE")
+		if !strings.Contains(got.Message(), "eu2, us1") {
+			t.Errorf("the error does not name both ledgers: %v", got)
+		}
+	}
 }

@@ -148,12 +148,8 @@ func (r *router) arrival(ctx context.Context, l *ledger,
 // regroup reports whether the stream of named transactions ended because an account of them is in
 // another ledger than the index knew, which it knows then.
 func (r *router) regroup(ctx context.Context, of []watchPart, err error) (moved bool) {
-	if err == nil || ctx.Err() != nil {
-		return false
-	}
-	// A former ledger does not know the rights to the account either.
-	if code := codeOf(err); !errors.Is(err, store.ErrMoved) && code != codes.NotFound &&
-		code != codes.PermissionDenied {
+	if err == nil || ctx.Err() != nil ||
+		!errors.Is(err, store.ErrMoved) && codeOf(err) != codes.NotFound {
 		return false
 	}
 	for _, part := range of {

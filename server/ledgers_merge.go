@@ -95,7 +95,7 @@ func (of listing[Request, Response, Row]) merge(ctx context.Context, c call,
 	if err != nil {
 		return nil, err
 	}
-	those, missing, err := answered(c.ask(ctx, func(l *ledger) proto.Message {
+	those, missing, err := answered(havingSink(c.ask(ctx, func(l *ledger) proto.Message {
 		one := proto.Clone(request).(Request)
 		to, _ := of.page(one)
 		switch p := places[l.number.Load()]; p.kind {
@@ -107,7 +107,7 @@ func (of listing[Request, Response, Row]) merge(ctx context.Context, c call,
 			*to = ""
 		}
 		return one
-	}))
+	})))
 	if err != nil {
 		return nil, err
 	}

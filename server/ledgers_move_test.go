@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -140,4 +142,81 @@ func TestLedgers_UndeliveredOfMoved_InFormerLedger(t *testing.T) {
 	wantStatus(t, skip(2), codes.FailedPrecondition, "DECISION_REFUSED")
 	_, err = retry()
 	wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
+}
+
+// TestLedgers_AccountMoved_AccountIDFollowed: a caller with rights to the name of an account
+// reaches it by its id at once after it has moved. Others learn nothing.
+func TestLedgers_AccountMoved_AccountIDFollowed(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, "eu1", "eu2", "us1")
+	id := accountIDOf("at-eu2")
+	ask := &pb.CreateTxRequest{Submitter: id, RequestId: "1", Payload: payload()}
+	calls := map[string]func(context.Context, *node) error{
+		"create": func(ctx context.Context, n *node) error {
+			_, err := n.txs.CreateTx(ctx, ask)
+			return err
+		},
+		"batch": func(ctx context.Context, n *node) error {
+			r, err := n.txs.BatchCreateTx(ctx,
+				&pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask}})
+			if err != nil {
+				return err
+			}
+			return grpcstatus.ErrorProto(r.GetResults()[0].GetError())
+		},
+		"get by key": func(ctx context.Context, n *node) error {
+			_, err := n.txs.GetTx(ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_Request{
+				Request: &pb.RequestKey{Submitter: id, RequestId: "before"}}})
+			return err
+		},
+		"get account": func(ctx context.Context, n *node) error {
+			_, err := pb.NewSubmitterServiceClient(n.conn).GetSubmitter(ctx,
+				&pb.GetSubmitterRequest{Submitter: id})
+			return err
+		},
+		"list": func(ctx context.Context, n *node) error {
+			_, err := n.txs.ListTxs(ctx, &pb.ListTxsRequest{Submitter: id})
+			return err
+		},
+		"watch": func(ctx context.Context, n *node) error {
+			stream, err := n.txs.WatchTx(ctx, &pb.WatchTxRequest{
+				Target: &pb.WatchTxRequest_Submitter{Submitter: id}})
+			if err != nil {
+				return err
+			}
+			_, err = stream.Recv()
+			return err
+		},
+	}
+	of := s.ctx
+	s.ctx = role{token: tokenOf("admin")}.in(of)
+	callers := []auth.Caller{
+		{Name: "admin", Tokens: []string{tokenOf("admin")}, Operator: true,
+			Submitters: []string{auth.AllSubmitters}},
+		{Name: "other", Tokens: []string{tokenOf("other")}, Submitters: []string{"at-eu1"}}}
+	for name := range calls { // each asks for its rights for the first time
+		callers = append(callers, auth.Caller{Name: name, Tokens: []string{tokenOf(name)},
+			Submitters: []string{"at-eu2"}})
+	}
+	as := func(name string) context.Context { return role{token: tokenOf(name)}.in(of) }
+	n := s.node("n", func(o *Options) { o.Callers = callers })
+	n.create("at-eu2", "before")
+	n.eventually("the node knows the account",
+		func() bool { return n.server.router.index.submitter(id) != nil })
+	s.moveAccount()
+	old := n.server.router.ledgers[1]
+	for name, call := range calls {
+		n.server.router.index.move("at-eu2", old) // as until the accounts are read again
+		if err := call(as(name), n); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	n.server.router.index.move("at-eu2", old)
+	alone := s.nodeOf("alone", []string{"eu2"}, func(o *Options) { o.Callers = callers })
+	for name, call := range calls {
+		for _, at := range []*node{n, alone} {
+			wantStatus(t, call(as("other"), at), codes.PermissionDenied, "PERMISSION_DENIED")
+		}
+		wantStatus(t, call(as(name), alone), codes.FailedPrecondition, "SUBMITTER_MOVED")
+	}
 }

@@ -264,11 +264,7 @@ func (c call) onTx(ctx context.Context, text string,
 // left returns the ledger of a transaction whose account has left the ledger of its number. If it
 // has not, it returns the error of the call there, or why that is not known.
 func (r *router) left(ctx context.Context, l *ledger, text string, err error) (*ledger, error) {
-	if err == nil {
-		return nil, nil
-	}
-	// A former ledger does not know the rights to the account either.
-	if code := codeOf(err); code != codes.NotFound && code != codes.PermissionDenied {
+	if err == nil || codeOf(err) != codes.NotFound {
 		return nil, err
 	}
 	id, failed := txn.ParseTxID(text)

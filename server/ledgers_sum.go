@@ -166,12 +166,7 @@ func mergeBalances(ctx context.Context, c call, request proto.Message) (proto.Me
 
 // mergeSinks lists the sinks of all ledgers: a sink has a position in each.
 func mergeSinks(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
-	parts := c.ask(ctx, same(request))
-	if slices.ContainsFunc(parts, func(p part) bool { return p.err == nil }) {
-		parts = slices.DeleteFunc(parts,
-			func(p part) bool { return errors.Is(p.err, store.ErrSinkNotFound) })
-	}
-	those, missing, err := answered(parts)
+	those, missing, err := answered(havingSink(c.ask(ctx, same(request))))
 	if err != nil {
 		return nil, err
 	}
@@ -188,16 +183,56 @@ func mergeSinks(ctx context.Context, c call, request proto.Message) (proto.Messa
 	return merged, nil
 }
 
-// inAll makes a decision in every ledger. If one does not respond the call fails, and a repeated
-// call makes it there too.
+// inAll makes a decision in every ledger that has the sink.
 func inAll(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
-	parts := c.ask(ctx, same(request))
-	for _, p := range parts {
-		if p.err != nil {
-			return nil, p.err
-		}
+	parts, err := c.inEach(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	if r, ok := parts[0].response.(interface{ GetSink() *pb.Sink }); ok {
+		r.GetSink().Ledger = parts[0].ledger.name
 	}
 	return parts[0].response, nil
+}
+
+// inEach makes a decision in every ledger that has the sink. If one does not respond the call
+// fails, and a repeated call makes it there too.
+func (c call) inEach(ctx context.Context, request proto.Message) ([]part, error) {
+	parts := c.ask(ctx, same(request))
+	those := havingSink(parts)
+	if err := unanswered(those); err != nil {
+		return nil, err
+	}
+	return those, nil
+}
+
+// havingSink returns the parts of the ledgers that have a sink. A new ledger has it once a node has
+// begun to deliver there. If none has it, it returns all.
+func havingSink(parts []part) []part {
+	lacks := func(p part) bool { return errors.Is(p.err, store.ErrSinkNotFound) }
+	those := slices.DeleteFunc(slices.Clone(parts), lacks)
+	if len(those) == 0 {
+		return parts
+	}
+	return those
+}
+
+// unanswered returns the error of a decision that some ledgers did not make. It names all that did
+// not respond.
+func unanswered(parts []part) error {
+	var missing []string
+	for _, p := range parts {
+		switch {
+		case isMissing(p.err):
+			missing = append(missing, p.ledger.name)
+		case p.err != nil:
+			return p.err
+		}
+	}
+	if len(missing) > 0 {
+		return missingLedgers(missing)
+	}
+	return nil
 }
 
 func retryUndelivered(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
@@ -205,10 +240,11 @@ func retryUndelivered(ctx context.Context, c call, request proto.Message) (proto
 		return whereUndelivered(ctx, c, request)
 	}
 	sum := &pb.RetryUndeliveredResponse{}
-	for _, p := range c.ask(ctx, same(request)) {
-		if p.err != nil {
-			return nil, p.err
-		}
+	parts, err := c.inEach(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
 		sum.Retried += p.response.(*pb.RetryUndeliveredResponse).GetRetried()
 	}
 	return sum, nil
@@ -220,19 +256,18 @@ func whereUndelivered(ctx context.Context, c call, request proto.Message) (proto
 	if l := c.onlyLedger(ctx, request.(interface{ GetTxId() string }).GetTxId()); l != nil {
 		return c.on(ctx, l, request)
 	}
-	parts := c.ask(ctx, same(request))
-	those, err := decidedIn(parts)
-	if err != nil {
-		return nil, err
+	parts := havingSink(c.ask(ctx, same(request)))
+	those := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return noneThere(p.err) })
+	done := slices.IndexFunc(those, func(p part) bool { return p.err == nil })
+	err := unanswered(those)
+	_, all := request.(*pb.RetryUndeliveredRequest)
+	switch {
+	case err != nil && (all || done < 0):
+		return nil, err // it may have more; a repeated call makes the decision there too
+	case done < 0:
+		return nil, parts[0].err
 	}
-	if _, all := request.(*pb.RetryUndeliveredRequest); all {
-		for _, p := range parts {
-			if p.err != nil && !noneThere(p.err) {
-				return nil, p.err // it may have more; a repeated call makes the decision there too
-			}
-		}
-	}
-	return those[0].response, nil
+	return those[done].response, nil
 }
 
 // onlyLedger returns the ledger of a transaction whose account has never moved: no other one can
@@ -253,23 +288,6 @@ func (c call) onlyLedger(ctx context.Context, text string) *ledger {
 		return nil
 	}
 	return l
-}
-
-// decidedIn returns the parts of ledgers in which a transaction has undelivered events. If none has
-// and one did not respond it returns that error, as the events may be there.
-func decidedIn(parts []part) (those []part, err error) {
-	for _, p := range parts {
-		switch {
-		case p.err == nil:
-			those = append(those, p)
-		case err == nil, !noneThere(p.err), errors.Is(err, store.ErrSinkNotFound):
-			err = p.err
-		}
-	}
-	if len(those) > 0 {
-		return those, nil
-	}
-	return nil, err
 }
 
 // noneThere reports whether a ledger has no undelivered events of a transaction.

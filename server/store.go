@@ -54,6 +54,8 @@ type Store interface {
 		id txn.SubmitterID) (blocking, head *txn.Tx, gaps []store.Gap, err error)
 	Submitters(ctx context.Context, names []string, afterName string,
 		limit int) ([]store.SubmitterInfo, error)
+	// MovedNames returns the accounts with these names that have moved to another ledger.
+	MovedNames(ctx context.Context, names []string) ([]store.Former, error)
 
 	// SubmittersIn returns submitters in one of these conditions.
 	SubmittersIn(ctx context.Context, in store.Conditions, names []string, afterName string,

@@ -35,6 +35,27 @@ func (s *Store) MovedOf(ctx context.Context,
 	return s.Feed().MovedOf(ctx, ids)
 }
 
+// Former is an account that has moved to another ledger.
+type Former struct {
+	txn.Submitter // number, name, chain and address
+
+	Ledger string // that it has moved to
+}
+
+// MovedNames returns the accounts with these names that have moved to another ledger.
+func (s *Store) MovedNames(ctx context.Context, names []string) ([]Former, error) {
+	rows, err := s.read().MovedNames(ctx, names)
+	if err != nil {
+		return nil, s.failed(ctx, "list moved accounts", err)
+	}
+	all := make([]Former, len(rows))
+	for i, r := range rows {
+		all[i] = Former{txn.Submitter{ID: txn.SubmitterID(r.SubmitterID), Name: r.Name,
+			Chain: txn.ChainID(r.ChainID), Address: txn.Address(r.Address)}, r.MovedTo}
+	}
+	return all, nil
+}
+
 // Arrival returns a position before the first event that an account from another ledger has here.
 // The copied ones are before it. ErrSubmitterNotFound while the account has not arrived.
 func (s *Store) Arrival(ctx context.Context, id txn.SubmitterID) (Position, error) {

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/fencepost/fencepost/server/status"
@@ -13,6 +14,8 @@ import (
 type Submitters interface {
 	Submitters(ctx context.Context, names []string, afterName string,
 		limit int) ([]store.SubmitterInfo, error)
+	// MovedNames returns the accounts with these names that have moved to another ledger.
+	MovedNames(ctx context.Context, names []string) ([]store.Former, error)
 }
 
 // Pools reads the pool of a transaction; empty if it has none or does not exist.
@@ -88,7 +91,7 @@ func (a *Authorizer) MaySee(ctx context.Context, id txn.TxID) error {
 const namesPerRead = 1000
 
 // isOwn reports whether one of the caller's submitters satisfies is. The ledger is read only until
-// all of them have been found.
+// all of them have been found. One that has moved to another ledger is a [store.MovedError].
 func (a *Authorizer) isOwn(ctx context.Context, r *Rights,
 	is func(txn.Submitter) bool) (bool, error) {
 	var own []txn.Submitter
@@ -112,7 +115,29 @@ func (a *Authorizer) isOwn(ctx context.Context, r *Rights,
 		}
 	}
 	r.own.Store(&own)
-	return slices.ContainsFunc(own, is), nil
+	if slices.ContainsFunc(own, is) {
+		return true, nil
+	}
+	return false, a.hasMoved(ctx, r.unknown(own), is)
+}
+
+// hasMoved returns an error if one of these submitters satisfies is and has moved to another
+// ledger.
+func (a *Authorizer) hasMoved(ctx context.Context, names []string,
+	is func(txn.Submitter) bool) error {
+	for some := range slices.Chunk(names, namesPerRead) {
+		moved, err := a.ledger.MovedNames(ctx, some)
+		if err != nil {
+			return status.About("call", err)
+		}
+		for _, one := range moved {
+			if is(one.Submitter) {
+				return status.About(fmt.Sprintf("submitter %q", one.Name),
+					&store.MovedError{Submitter: one.Name, Ledger: one.Ledger})
+			}
+		}
+	}
+	return nil
 }
 
 // unknown returns the names of the caller's submitters that were not found so far.

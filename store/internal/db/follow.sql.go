@@ -26,6 +26,47 @@ func (q *Queries) ArrivalXid(ctx context.Context, submitterID int32) (int64, err
 	return xid, err
 }
 
+const movedNames = `-- name: MovedNames :many
+SELECT s.submitter_id, s.name, s.chain_id, s.address, s.moved_to::TEXT AS moved_to
+  FROM submitter s
+ WHERE s.name = ANY($1::TEXT[]) AND s.moved_to IS NOT NULL
+`
+
+type MovedNamesRow struct {
+	SubmitterID int32
+	Name        string
+	ChainID     int64
+	Address     []byte
+	MovedTo     string
+}
+
+// MovedNames lists the moved accounts with these names.
+func (q *Queries) MovedNames(ctx context.Context, names []string) ([]MovedNamesRow, error) {
+	rows, err := q.db.Query(ctx, movedNames, names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MovedNamesRow
+	for rows.Next() {
+		var i MovedNamesRow
+		if err := rows.Scan(
+			&i.SubmitterID,
+			&i.Name,
+			&i.ChainID,
+			&i.Address,
+			&i.MovedTo,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const movedOf = `-- name: MovedOf :many
 SELECT s.submitter_id, s.name, s.moved_to::TEXT AS moved_to
   FROM submitter s
