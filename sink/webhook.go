@@ -10,12 +10,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/hosts"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -41,6 +44,18 @@ const (
 	maxAnswer     = 64 << 10 // bytes of a response that are read
 	maxRetryAfter = 24 * time.Hour
 )
+
+var errPrivate = errors.New("the address is not public")
+
+// refusePrivate is called with the address that is about to be dialled, after the name was
+// resolved: a name that resolves differently the next time cannot evade it.
+func refusePrivate(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !hosts.Public(at.Addr()) {
+		return errPrivate
+	}
+	return nil
+}
 
 // NewWebhook returns a webhook. It makes no request.
 func NewWebhook(o WebhookOptions) (*Webhook, error) {

@@ -18,7 +18,8 @@ const maxLedgers = 16
 
 func ledgersSection() field[Config] {
 	return list("ledgers",
-		"Several ledgers that the node serves as one, instead of the one in database.url: see "+
+		"Several ledgers that the node serves as one, instead of the one in database.url, "+
+			"which must not be set then, nor its variable FENCEPOST_DATABASE_URL: see "+
 			"docs/ledgers.md. New accounts and pools go to the first, unless the request names "+
 			"another. All other keys of database apply to each. Configure all nodes alike.",
 		func(c *Config) *[]Ledger { return &c.Ledgers },
@@ -39,7 +40,9 @@ func ledgersSection() field[Config] {
 // findURLs chooses the URL of each database.
 func (r *reader) findURLs(c *Config) {
 	r.findURL("directory", "directory's", false, &c.Directory.URL, c.Directory.URLFile)
-	r.findURL("database", "database", len(c.Ledgers) == 0, &c.Database.URL, c.Database.URLFile)
+	if len(c.Ledgers) == 0 {
+		r.findURL("database", "database", true, &c.Database.URL, c.Database.URLFile)
+	}
 	for i := range c.Ledgers {
 		l := &c.Ledgers[i]
 		r.findURL(c.Path("ledgers", i), "database", true, &l.URL, l.URLFile)
@@ -56,10 +59,21 @@ func relateLedgers(r *reader, c *Config) {
 		}
 		return
 	}
-	for _, key := range []string{"database.url", "database.url_file", "database.schema"} {
-		if from, set := r.origins[key]; set && from.Layer != ByDefault {
-			r.problem(from, key, "ledgers is set too", "move it to a ledger of the list")
+	for _, key := range []string{"url", "url_file", "schema"} {
+		from, set := r.origins["database."+key]
+		if !set || from.Layer == ByDefault {
+			continue
 		}
+		of := c.Path("ledgers", 0) + "." + key
+		remedy := "move it to a ledger of the list"
+		switch from.Layer {
+		case InEnvironment:
+			remedy = fmt.Sprintf("unset it; ledger %[2]s has %[1]s", variable(of),
+				c.Ledgers[0].Name)
+		case InFlags:
+			remedy = fmt.Sprintf("omit it; ledger %[2]s has %[1]s", of, c.Ledgers[0].Name)
+		}
+		r.problem(from, "database."+key, "ledgers is set too", remedy)
 	}
 	if len(c.Ledgers) > maxLedgers {
 		r.problem(r.origins[c.Path("ledgers", maxLedgers)+".name"], "ledgers",

@@ -96,3 +96,28 @@ func TestLedgers_Select(t *testing.T) {
 		t.Errorf("%+v %v", again, err)
 	}
 }
+
+// TestLedgers_DatabaseSetElsewhere_NamesLedgersKey: a URL for the one ledger of other
+// configurations, in the environment, is not used for one of several.
+func TestLedgers_DatabaseSetElsewhere_NamesLedgersKey(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(withoutDatabase(t)+severalLedgers), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, s := range map[string]Source{
+		"environment FENCEPOST_DATABASE_URL: database.url: ledgers is set too; unset it; " +
+			"ledger eu1 has FENCEPOST_LEDGERS_EU1_URL": {Environ: []string{
+			"FENCEPOST_DATABASE_URL=postgres://f@127.0.0.1/x"}},
+		"environment FENCEPOST_DATABASE_URL_FILE: database.url_file: ledgers is set too; unset " +
+			"it; ledger eu1 has FENCEPOST_LEDGERS_EU1_URL_FILE": {Environ: []string{
+			"FENCEPOST_DATABASE_URL_FILE=/run/url"}},
+		"--set: database.schema: ledgers is set too; omit it; ledger eu1 has " +
+			"ledgers.eu1.schema": {Set: []string{"database.schema=fence"}},
+	} {
+		s.File = file
+		if _, err := Load(s); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

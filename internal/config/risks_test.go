@@ -118,6 +118,16 @@ func TestRisks_SinksWithoutEncryption(t *testing.T) {
 			URL: NewSecret("http://shop.example/events")}}, "webhook.url"},
 		"webhook over TLS": {Sink{Kind: "webhook", Webhook: SinkWebhook{
 			URL: NewSecret("https://shop.example/events")}}, ""},
+		"webhook to this machine": {Sink{Kind: "webhook", Webhook: SinkWebhook{
+			URL: NewSecret("https://LOCALHOST:8080/events")}}, "webhook.url"},
+		"webhook to a private address": {Sink{Kind: "webhook", Webhook: SinkWebhook{
+			URL: NewSecret("https://10.0.0.7/events")}}, "webhook.url"},
+		"webhook to a private address of IPv6": {Sink{Kind: "webhook", Webhook: SinkWebhook{
+			URL: NewSecret("https://[fd00::7]:8443/events")}}, "webhook.url"},
+		"webhook to a public address": {Sink{Kind: "webhook", Webhook: SinkWebhook{
+			URL: NewSecret("https://8.8.8.8/events")}}, ""},
+		"webhook to an allowed address": {Sink{Kind: "webhook", Webhook: SinkWebhook{
+			URL: NewSecret("http://127.0.0.1:8080/events"), AllowPrivate: true}}, ""},
 		"Kafka": {Sink{Kind: "kafka", Kafka: SinkKafka{
 			Brokers: []string{"127.0.0.1:9092", "kafka:9092"}}}, "kafka.tls.enabled"},
 		"Kafka over TLS": {Sink{Kind: "kafka", Kafka: SinkKafka{

@@ -2,10 +2,13 @@ package config
 
 import (
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fencepost/fencepost/internal/hosts"
 )
 
 // Sink is another system that events are delivered to.
@@ -190,11 +193,15 @@ func (s Sink) LabelSet() map[string]string {
 	return set
 }
 
-// sinkRisks names sinks without encryption.
+// sinkRisks names sinks without encryption, and those that deliver nothing.
 func (c *Config) sinkRisks() (risks []Risk) {
 	for i, s := range c.Sinks {
-		key, remedy := "", "set it to true"
+		key, what := "", "events cross the network without encryption"
+		remedy := "set it to true"
 		switch {
+		case s.Kind == "webhook" && !s.Webhook.AllowPrivate && private(s.Webhook.URL):
+			key, what = "webhook.url", "the address is private, so nothing is delivered"
+			remedy = "set webhook.allow_private: true, or correct the URL"
 		case s.Kind == "webhook" && !s.Webhook.AllowPrivate && schemeOf(s.Webhook.URL) == "http":
 			key, remedy = "webhook.url", "use https"
 		case s.Kind == "kafka" && !s.Kafka.TLS.Enabled && !allLocal(s.Kafka.Brokers):
@@ -204,10 +211,23 @@ func (c *Config) sinkRisks() (risks []Risk) {
 		default:
 			continue
 		}
-		risks = append(risks, Risk{c.Path("sinks", i) + "." + key,
-			"events cross the network without encryption", remedy, false})
+		risks = append(risks, Risk{c.Path("sinks", i) + "." + key, what, remedy, false})
 	}
 	return risks
+}
+
+// private reports whether the host of a URL can be no public one, as far as that is known without
+// resolving its name.
+func private(s Secret) bool {
+	u, err := url.Parse(s.Reveal())
+	if err != nil {
+		return false
+	}
+	if at, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return !hosts.Public(at)
+	}
+	host := strings.ToLower(u.Hostname())
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 // plainServers returns host:port of the servers whose URLs do not require TLS.

@@ -1,4 +1,4 @@
-// Package hosts decides which Host headers a listener accepts.
+// Package hosts decides which Host headers a listener accepts, and which addresses are public.
 //
 // A web page can make a browser send requests to any address that the browser can reach: the name
 // of its site resolves to that address (DNS rebinding). The browser lets the page read the

@@ -1,12 +1,6 @@
-package sink
+package hosts
 
-import (
-	"errors"
-	"net/netip"
-	"syscall"
-)
-
-var errPrivate = errors.New("the address is not public")
+import "net/netip"
 
 // reserved are networks that are not public and that netip does not name.
 var reserved = []netip.Prefix{
@@ -30,17 +24,9 @@ var reserved = []netip.Prefix{
 // the compatible and translated ones, which reach any IPv4 address.
 var unicast6 = netip.MustParsePrefix("2000::/3")
 
-// refusePrivate is called with the address that is about to be dialled, after the name was
-// resolved: a name that resolves differently the next time cannot evade it.
-func refusePrivate(_, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil || !public(at.Addr()) {
-		return errPrivate
-	}
-	return nil
-}
-
-func public(a netip.Addr) bool {
+// Public reports whether an address is one of the internet: not private, link-local, loopback or
+// reserved.
+func Public(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
 		return false
