@@ -256,10 +256,16 @@ func (n *Node) close() {
 
 func listen(key, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf(
-			"%s: cannot listen on %s: %w; free the port, or configure another", key,
-			address, err)
+	if err == nil {
+		return l, nil
 	}
-	return l, nil
+	// without the parts of its text that name the address again
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err
+	}
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
+		err = call.Err
+	}
+	return nil, fmt.Errorf("%s: cannot listen on %s: %w; free the port, or configure another", key,
+		address, err)
 }
