@@ -132,9 +132,8 @@ func (m *AccountMove) Run(ctx context.Context, poll time.Duration,
 		}
 		if action == last {
 			pause := poll * time.Duration(1+m.blocked)
-			if err := clock.Sleep(ctx, m.from.clock, pause); err != nil {
-				return m.done, fmt.Errorf("store: move submitter %q: %w; %s; repeat the command "+
-					"to resume it", m.name, err, waits)
+			if clock.Sleep(ctx, m.from.clock, pause) != nil {
+				return m.done, m.ended(ctx, waits)
 			}
 			last = ""
 			continue
@@ -440,6 +439,8 @@ func (m *AccountMove) failed(ctx context.Context, err error) error {
 	switch pg, _ := errors.AsType[*pgconn.PgError](err); {
 	case err == nil:
 		return nil
+	case ctx.Err() != nil:
+		return m.ended(ctx, "")
 	case pg != nil && pg.Code == notPermitted:
 		return fmt.Errorf("store: %s: a role does not own the tables of its database; run this "+
 			"as the owner", verb)
@@ -448,6 +449,15 @@ func (m *AccountMove) failed(ctx context.Context, err error) error {
 		return fmt.Errorf("store: %s: %w", verb, err)
 	}
 	return m.from.failed(ctx, verb, err)
+}
+
+// ended is the error of a command that ended early; waits is the reason for the wait.
+func (m *AccountMove) ended(ctx context.Context, waits string) error {
+	if waits != "" {
+		waits = ": " + waits
+	}
+	return fmt.Errorf("store: move submitter %q: %w%s; repeat the command to resume it", m.name,
+		context.Cause(ctx), waits)
 }
 
 // errStopped ends a command between two steps, in tests.

@@ -94,7 +94,8 @@ func (p *program) moveSubmitter(ctx context.Context, cfg *config.Config, directo
 		return err
 	}
 	defer to.Close()
-	ctx, cancel := context.WithTimeout(ctx, m.wait)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.wait,
+		fmt.Errorf("not done within %s (--wait)", m.wait))
 	defer cancel()
 	move, err := store.PrepareMove(ctx, from, to, m.name, m.to)
 	if err != nil {

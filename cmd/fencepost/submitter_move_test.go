@@ -59,7 +59,9 @@ func TestSubmitterMove_NoOwner_Waits(t *testing.T) {
 	run(step{"submitter move alice --to eu1 --set directory.allow_moves=true" + config,
 		"eu1 already", "", exitDone})
 	run(step{"ledger list" + config, "eu1 +1 ", "", exitDone},
-		step{move + " --wait 1s", "", "repeat", exitFailed},
+		step{move + " --wait 1s", "", `not done within 1s \(--wait\): 1 command or nonce request ` +
+			"not applied by a node yet; .*; repeat the command", exitFailed},
+		step{move + " --wait 1ns", "", `not done within 1ns \(--wait\)`, exitFailed},
 		step{move + " --ledger us1", "", "us1", exitFailed},
 		step{"recover --ledger eu1 --yes" + config, "", "", exitDone},
 		// without the directory it does not know which accounts have left
