@@ -143,7 +143,7 @@ func (c requestCodec) Unmarshal(text []byte, into proto.Message) error {
 	if err := checkJSON(text, into.ProtoReflect().Descriptor()); err != nil {
 		return asConnect(status.From(err, ""))
 	}
-	return asRequestError(c.JSONCodec.Unmarshal(text, into))
+	return asRequestError(c.JSONCodec.Unmarshal(text, into), into.ProtoReflect().Descriptor())
 }
 
 // UnmarshalField reads a field of a message.
@@ -152,17 +152,18 @@ func (c requestCodec) UnmarshalField(text []byte, into proto.Message,
 	if err := checkJSONField(text, field); err != nil {
 		return asConnect(status.From(err, ""))
 	}
-	return asRequestError(c.JSONCodec.UnmarshalField(text, into, field))
+	return asRequestError(c.JSONCodec.UnmarshalField(text, into, field), field.Message())
 }
 
 var unknownJSON = regexp.MustCompile(`unknown field "([^"]*)"`)
 
-func asRequestError(err error) error {
+// asRequestError describes an error of the JSON decoder for a message; nil: of a scalar.
+func asRequestError(err error, of protoreflect.MessageDescriptor) error {
 	if err == nil {
 		return nil
 	}
 	bad := status.InvalidField("request",
-		"is not the JSON of its message: %s; see docs/openapi.yaml", jsonFault(err))
+		"must be a JSON object like %s: %s; see docs/openapi.yaml", sampleJSON(of), jsonFault(err))
 	if name := unknownJSON.FindStringSubmatch(err.Error()); name != nil {
 		bad = status.UnknownField(status.Violation{
 			Field: name[1], Message: "this server knows no such field there; remove it, or " +
@@ -170,6 +171,21 @@ func asRequestError(err error) error {
 		})
 	}
 	return asConnect(status.From(bad, ""))
+}
+
+// sampleJSON shows the form of a message, with its first field.
+func sampleJSON(of protoreflect.MessageDescriptor) string {
+	if of == nil || of.Fields().Len() == 0 {
+		return "{}"
+	}
+	first, value := of.Fields().Get(0), `"..."`
+	switch {
+	case first.IsList():
+		value = "[...]"
+	case first.IsMap(), first.Message() != nil:
+		value = "{...}"
+	}
+	return fmt.Sprintf("{%q: %s}", first.JSONName(), value)
 }
 
 // jsonFault describes an error of the JSON decoder, whose prefix is followed by one of two kinds of

@@ -169,6 +169,9 @@ func (r jsonReader) value(field protoreflect.FieldDescriptor, path string) error
 	}
 	before := r.InputOffset()
 	token, err := r.Token()
+	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return status.InvalidField(path, "%s (%v)", wanted(field), bad)
+	}
 	switch {
 	case err != nil:
 		return err
