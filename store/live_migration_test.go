@@ -74,3 +74,50 @@ func TestMigrate_Indexes_BuiltConcurrently(t *testing.T) {
 		t.Errorf("the commit is %v", outcome)
 	}
 }
+
+// TestMigrate_NodeHoldsLock_Repeated: a statement of a running node has one table and needs
+// another. Migration 30 locks them in the opposite order. It gives up its locks, and is repeated.
+func TestMigrate_NodeHoldsLock_Repeated(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	k.must(withProvider(k.ctx, k.db.URL, k.db.Schema, true, func(p *goose.Provider) error {
+		_, err := p.DownTo(k.ctx, 28)
+		return err
+	}))
+	statement, err := k.session().Begin(k.ctx)
+	k.must(err)
+	defer func() { _ = statement.Rollback(k.ctx) }()
+	_, err = statement.Exec(k.ctx, "LOCK TABLE managed_tx IN ROW EXCLUSIVE MODE")
+	k.must(err)
+	type result struct {
+		done []Migration
+		err  error
+	}
+	migrated := make(chan result, 1)
+	go func() {
+		done, err := Migrate(k.ctx, k.db.URL, k.db.Schema)
+		migrated <- result{done, err}
+	}()
+	needed := func() bool {
+		part, err := statement.Begin(k.ctx)
+		k.must(err)
+		// as a foreign key does, but without a wait: the server would undo one of the two
+		_, err = part.Exec(k.ctx, "LOCK TABLE submitter IN ROW SHARE MODE NOWAIT")
+		if err == nil {
+			k.must(part.Commit(k.ctx))
+			return true
+		}
+		k.must(part.Rollback(k.ctx))
+		return false
+	}
+	k.eventually("the migration waits", func() bool {
+		return value[bool](k, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND "+
+			"relation = 'managed_tx'::regclass)")
+	})
+	k.eventually("it gives up its locks", needed)
+	k.must(statement.Commit(k.ctx))
+	if m := <-migrated; m.err != nil || len(m.done) < 2 || m.done[0].Version != 29 ||
+		m.done[len(m.done)-1].Version != latest() {
+		t.Errorf("%+v", m)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/queries"
 	"github.com/fencepost/fencepost/store/internal/db"
 )
@@ -54,6 +55,9 @@ func Migrate(ctx context.Context, url, schema string) ([]Migration, error) {
 	var done []Migration
 	err := withProvider(ctx, url, schema, false, func(p *goose.Provider) error {
 		results, err := p.Up(ctx)
+		if partly, ok := errors.AsType[*goose.PartialError](err); ok {
+			results = partly.Applied
+		}
 		for _, r := range results {
 			done = append(done, Migration{
 				Version:  r.Source.Version,
@@ -250,12 +254,41 @@ func withProvider(ctx context.Context, url, schema string, loseLedger bool,
 	if loseLedger {
 		cfg.RuntimeParams["fencepost.lose_ledger"] = "yes"
 	}
+	cfg.RuntimeParams["lock_timeout"] = millis(migrationLock)
 	conn := stdlib.OpenDB(*cfg)
 	defer conn.Close()
-	if err := migrateWith(ctx, conn, schema, step); err != nil {
+	err = migrateWith(ctx, conn, schema, step)
+	for try := 1; lacksLock(err) && try < migrationTries && ctx.Err() == nil; try++ {
+		if clock.Sleep(ctx, clock.Real{}, migrationPause) == nil {
+			err = migrateWith(ctx, conn, schema, step)
+		}
+	}
+	if lacksLock(err) {
+		return errNoLock
+	}
+	if err != nil {
 		return describeMigrationError(explained(ctx, conn, schema, err))
 	}
 	return nil
+}
+
+// A migration locks tables that running nodes use. While it waits for a lock, statements that want
+// the same table wait behind it, and they may hold a lock that it needs. So it waits for a short
+// time, gives up all its locks, and is repeated: it is undone, or its statements may be repeated.
+const (
+	migrationLock  = 2 * time.Second // below the duration of a lease
+	migrationPause = time.Second
+	migrationTries = 40 // two minutes
+)
+
+// errNoLock is returned for a migration that did not get its locks.
+var errNoLock = errors.New("other sessions hold locks on the tables; end long transactions, then " +
+	"run the command again")
+
+// lacksLock reports whether a migration failed because it did not get a lock.
+func lacksLock(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == deadlockDetected || pg.Code == lockNotAvailable)
 }
 
 func migrateWith(ctx context.Context, conn *sql.DB, schema string,
