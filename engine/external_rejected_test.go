@@ -70,3 +70,55 @@ func TestExternal_RequestRejected_OthersServed(t *testing.T) {
 		t.Errorf("%d changes", n)
 	}
 }
+
+// TestExternal_RejectedOnce_IsolationEnds: a rejection that does not come again ends the isolation,
+// although other requests arrive all the time.
+func TestExternal_RejectedOnce_IsolationEnds(t *testing.T) {
+	t.Parallel()
+	change := func(nos ...int64) *txn.NonceChange {
+		c := &txn.NonceChange{}
+		for _, no := range nos {
+			c.Results = append(c.Results, txn.NonceResult{No: no, Result: txn.Applied})
+		}
+		return c
+	}
+	first := int64(1) // that waits; a client has sent it again, or another one
+	var n nonces
+	read := func() {
+		var waiting []txn.NonceRequest
+		for no := first; no < first+3; no++ {
+			waiting = append(waiting, txn.NonceRequest{No: no})
+		}
+		n.receive(waiting)
+	}
+	read()
+	if !n.isolate(change(1, 2, 3)) {
+		t.Fatal("nothing is isolated")
+	}
+	for answered := range 3 {
+		read()
+		if v := n.view(nil); !v.OneByOne || len(v.Requests) != 3-answered {
+			t.Fatalf("%d are answered: %+v", answered, v)
+		}
+		n.answer(map[int64]bool{first: true})
+		first++
+	}
+	if !n.answered() {
+		t.Error("the others are not read")
+	}
+	read()
+	if v := n.view(nil); v.OneByOne || len(v.Requests) != 3 {
+		t.Errorf("all are answered, and the isolation lasts: %+v", v)
+	}
+}
+
+// TestExternal_SuspectsGone_IsolationEnds: a commit of unknown outcome has answered them.
+func TestExternal_SuspectsGone_IsolationEnds(t *testing.T) {
+	t.Parallel()
+	var n nonces
+	n.isolate(&txn.NonceChange{Results: []txn.NonceResult{{No: 1, Result: txn.Applied}}})
+	n.receive([]txn.NonceRequest{{No: 2}, {No: 3}})
+	if v := n.view(nil); v.OneByOne || len(v.Requests) != 2 {
+		t.Errorf("%+v", v)
+	}
+}

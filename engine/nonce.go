@@ -25,8 +25,10 @@ type nonces struct {
 }
 
 // isolation finds the request whose change the database rejects, and survives a read of the ledger.
+// Until it is over, only the requests of that change are answered, each by a change of its own, so
+// it ends however many others arrive.
 type isolation struct {
-	oneByOne bool           // each request gets a change of its own
+	suspects map[int64]bool // numbers of those that are not answered; empty: no isolation
 	rejected map[int64]bool // numbers of requests whose own change was rejected
 }
 
@@ -36,8 +38,11 @@ func (n *nonces) isolate(c *txn.NonceChange) bool {
 	switch {
 	case c == nil || len(c.Results) == 0:
 		return false
-	case !n.oneByOne:
-		n.oneByOne, n.rejected = true, map[int64]bool{}
+	case len(n.suspects) == 0:
+		n.suspects, n.rejected = map[int64]bool{}, map[int64]bool{}
+		for _, r := range c.Results {
+			n.suspects[r.No] = true
+		}
 		return true
 	case n.rejected[c.Results[0].No]:
 		return false
@@ -46,17 +51,35 @@ func (n *nonces) isolate(c *txn.NonceChange) bool {
 	return true
 }
 
-// answer ends the isolation once the rejected request is answered, or nothing waits any more.
+// answer ends the isolation once the rejected request is answered, or all of its change are: then
+// the cause has passed.
 func (n *nonces) answer(done map[int64]bool) {
-	for no := range n.rejected {
-		if done[no] {
+	n.requests = slices.DeleteFunc(slices.Clone(n.requests),
+		func(r txn.NonceRequest) bool { return done[r.No] })
+	for no := range done {
+		delete(n.suspects, no)
+		if n.rejected[no] {
 			n.isolation = isolation{}
-			return
 		}
 	}
-	if len(n.requests) == 0 {
+	if len(n.suspects) == 0 {
 		n.isolation = isolation{}
 	}
+}
+
+// receive takes the requests that wait. During an isolation all others are left for later.
+func (n *nonces) receive(waiting []txn.NonceRequest) {
+	n.requests, n.more = waiting, len(waiting) >= maxRequests
+	if len(n.suspects) == 0 {
+		return
+	}
+	suspected := slices.DeleteFunc(slices.Clone(waiting),
+		func(r txn.NonceRequest) bool { return !n.suspects[r.No] })
+	if len(suspected) == 0 { // another owner has answered them, or a commit of unknown outcome
+		n.isolation = isolation{}
+		return
+	}
+	n.requests, n.more = suspected, n.more || len(suspected) < len(waiting)
 }
 
 // maxRequests is the number of requests that one read returns at most.
@@ -68,7 +91,7 @@ func (n *nonces) view(of []txn.ExternalNonce) txn.ExternalView {
 	}
 	return txn.ExternalView{
 		Nonces: of, Requests: n.requests, ReadAt: n.readAt, Receipts: n.receipts,
-		Settled: n.settled, Signed: n.signed, Filled: n.filled, OneByOne: n.oneByOne,
+		Settled: n.settled, Signed: n.signed, Filled: n.filled, OneByOne: len(n.suspects) > 0,
 	}
 }
 
@@ -129,7 +152,7 @@ func (a *actor) readInbox(ctx context.Context) (store.Inbox, error) {
 	if err != nil {
 		return store.Inbox{}, err
 	}
-	a.nonces.requests, a.nonces.more = mail.requests, len(mail.requests) >= maxRequests
+	a.nonces.receive(mail.requests)
 	a.nonces.signed, a.nonces.unread = mail.signed.List, mail.signed.More
 	return mail.Inbox, nil
 }
@@ -228,8 +251,6 @@ func (a *actor) applyNonces(c *txn.Change) {
 	for _, r := range n.Results {
 		done[r.No] = true
 	}
-	a.nonces.requests = slices.DeleteFunc(slices.Clone(a.nonces.requests),
-		func(r txn.NonceRequest) bool { return done[r.No] })
 	a.nonces.answer(done)
 }
 
