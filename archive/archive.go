@@ -24,6 +24,10 @@ type Ledger interface {
 	TrimFeed(ctx context.Context, l *store.ArchiveLease, xid uint64) error
 	RemoveArchived(ctx context.Context, l *store.ArchiveLease, txs []store.ArchiveTx,
 		whole bool) (store.Removed, error)
+	ArchiveRequests(ctx context.Context, q store.RequestQuery) (lines []string, upto int64,
+		done bool, err error)
+	RemoveRequests(ctx context.Context, l *store.ArchiveLease,
+		requests []store.ArchiveRequest) (int64, error)
 }
 
 // Options configure a run.
@@ -31,15 +35,16 @@ type Options struct {
 	Ledger Ledger
 	Dir    string // of the files; it exists
 	// Ages since a transaction was final, by the database's clock. Its events are archived from the
-	// first one on, its call data and labels from the second; 0: never. Not both are 0.
+	// first one on, its call data and labels from the second; 0: never. Not both are 0. Answered
+	// requests about reserved nonces are archived from the shorter one on.
 	Events, Transactions time.Duration
 	Before               time.Time // only transactions that were final by then; zero: all
 
-	FileTxs int // transactions per file; 0: 100,000
+	FileTxs int // transactions, or requests, per file; 0: 100,000
 	// FileBytes of lines, before compression, after which a file is completed; 0: 1 GiB. It bounds
 	// the time to read a file back.
 	FileBytes int64
-	Batch     int           // transactions per removal; 0: 100
+	Batch     int           // transactions, or requests, per removal; 0: 100
 	Rest      float64       // pause after each statement, as a multiple of its time; 0: 1
 	Grace     time.Duration // between trimming the feed and a removal; 0: 10 s, negative: none
 	Renew     time.Duration // interval of renewals of the lease; 0: 3 s
@@ -69,7 +74,8 @@ type Report struct {
 	Resumed      int    // files of an earlier run whose removal was completed
 	Transactions int64  // removed from the ledger
 	Events       int64  // removed from the ledger
-	Written      int64  // transactions in the files
+	Requests     int64  // removed from the ledger
+	Written      int64  // transactions and requests in the files
 	HeldBy       string // a sink that keeps younger events from being archived; empty: none
 }
 
@@ -149,34 +155,43 @@ func (r *run) run(ctx context.Context) (err error) {
 		return err
 	}
 	// Whole transactions first: their events go with them, into the same file.
-	for _, pass := range []pass{{r.Transactions, true}, {r.Events, false}} {
-		if pass.age <= 0 {
-			continue
-		}
-		if err := r.archive(ctx, pass); err != nil {
-			return err
-		}
+	if r.Transactions > 0 {
+		err = r.archive(ctx, plan{Whole: true}, r.transactions(ctx, r.Transactions, true))
 	}
-	return nil
+	if err == nil && r.Events > 0 {
+		err = r.archive(ctx, plan{}, r.transactions(ctx, r.Events, false))
+	}
+	if err == nil {
+		err = r.archive(ctx, plan{Requests: true}, r.requests(ctx, r.shortest()))
+	}
+	return err
 }
 
-// pass selects data by age.
-type pass struct {
-	age   time.Duration
-	whole bool
+// shortest returns the shorter of the ages that are set.
+func (r *run) shortest() time.Duration {
+	if r.Events > 0 && (r.Transactions <= 0 || r.Events < r.Transactions) {
+		return r.Events
+	}
+	return r.Transactions
 }
 
-// before is the time by which the transactions of a pass were final.
-func (r *run) before(p pass) time.Time {
-	before := r.lease.Before.Add(-p.age)
+// before is the time by which the data of an age was final.
+func (r *run) before(age time.Duration) time.Time {
+	before := r.lease.Before.Add(-age)
 	if !r.Before.IsZero() && r.Before.Before(before) {
 		return r.Before
 	}
 	return before
 }
 
+// pages returns the next lines to archive with each call, until it is done.
+type pages func() (lines []store.ArchiveLine, done bool, err error)
+
+// source begins to read the lines of a submitter.
+type source func(id txn.SubmitterID) pages
+
 // archive writes files of all submitters, and removes their rows once a file is complete.
-func (r *run) archive(ctx context.Context, p pass) error {
+func (r *run) archive(ctx context.Context, kind plan, from source) error {
 	submitters, err := r.Ledger.ArchiveSubmitters(ctx)
 	if err != nil {
 		return err
@@ -196,15 +211,15 @@ func (r *run) archive(ctx context.Context, p pass) error {
 		return r.finish(ctx, done)
 	}
 	for _, id := range submitters {
-		q := store.ArchiveQuery{Submitter: id, Before: r.before(p), Whole: p.whole, Limit: pageTxs}
-		for {
-			lines, upto, done, err := r.page(ctx, q)
-			if err != nil {
+		next := from(id)
+		for done := false; !done; {
+			var lines []store.ArchiveLine
+			if lines, done, err = next(); err != nil {
 				return err
 			}
 			for i := range lines {
 				if out == nil {
-					if out, err = r.newFile(p.whole); err != nil {
+					if out, err = r.newFile(kind); err != nil {
 						return err
 					}
 				}
@@ -212,15 +227,11 @@ func (r *run) archive(ctx context.Context, p pass) error {
 					return err
 				}
 			}
-			if out != nil && (out.plan.Transactions >= r.FileTxs || out.bytes >= r.FileBytes) {
+			if out != nil && (out.plan.Lines >= r.FileTxs || out.bytes >= r.FileBytes) {
 				if err := finish(); err != nil {
 					return err
 				}
 			}
-			if done {
-				break
-			}
-			q.After = upto
 		}
 	}
 	return finish()
@@ -229,13 +240,18 @@ func (r *run) archive(ctx context.Context, p pass) error {
 // pageTxs is how many rows are read at a time.
 const pageTxs = 500
 
-func (r *run) page(ctx context.Context, q store.ArchiveQuery) (lines []store.ArchiveLine,
-	upto txn.TxID, done bool, err error) {
-	err = r.paced(ctx, func() error {
-		lines, upto, done, err = r.Ledger.ArchivePage(ctx, r.lease, q)
-		return err
-	})
-	return lines, upto, done, err
+// transactions reads transactions that were final for an age.
+func (r *run) transactions(ctx context.Context, age time.Duration, whole bool) source {
+	return func(id txn.SubmitterID) pages {
+		q := store.ArchiveQuery{Submitter: id, Before: r.before(age), Whole: whole, Limit: pageTxs}
+		return func() (lines []store.ArchiveLine, done bool, err error) {
+			err = r.paced(ctx, func() error {
+				lines, q.After, done, err = r.Ledger.ArchivePage(ctx, r.lease, q)
+				return err
+			})
+			return lines, done, err
+		}
+	}
 }
 
 // paced runs one statement under the lease, and rests for a multiple of its time, so that other
@@ -275,8 +291,8 @@ func (r *run) finish(ctx context.Context, out *writer) error {
 		return err
 	}
 	r.report.Files++
-	r.report.Written += int64(out.plan.Transactions)
-	r.Logger.Info("archive file written", "file", out.name, "transactions", out.plan.Transactions)
+	r.report.Written += int64(out.plan.Lines)
+	r.Logger.Info("archive file written", "file", out.name, "lines", out.plan.Lines)
 	return r.remove(ctx, out.name, out.plan)
 }
 
@@ -300,46 +316,27 @@ func (r *run) resume(ctx context.Context) error {
 
 // remove removes the rows of a complete file from the ledger.
 func (r *run) remove(ctx context.Context, name string, p plan) error {
-	err := r.paced(ctx, func() error {
-		if err := r.Ledger.CheckReaders(ctx, p.MaxXid); err != nil {
+	removeBatch := r.removeRequests
+	if !p.Requests {
+		if err := r.trim(ctx, p); err != nil {
 			return err
 		}
-		return r.Ledger.TrimFeed(ctx, r.lease, p.MaxXid)
-	})
-	if err == nil {
-		err = r.Gate(AfterTrim)
+		removeBatch = r.removeTxs
 	}
-	if err != nil {
-		return err
-	}
-	if r.Grace > 0 { // readers that checked a position before may still read after it
-		if err := r.wait(ctx, r.Grace); err != nil {
-			return err
-		}
-	}
-	batch := make([]store.ArchiveTx, 0, r.Batch)
+	batch := make([]row, 0, r.Batch)
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
 		}
-		err := r.paced(ctx, func() error {
-			// one may have been moved back, with a position from before the feed was trimmed
-			if err := r.Ledger.CheckReaders(ctx, p.MaxXid); err != nil {
-				return err
-			}
-			removed, err := r.Ledger.RemoveArchived(ctx, r.lease, batch, p.Whole)
-			r.report.Transactions += removed.Transactions
-			r.report.Events += removed.Events
-			return err
-		})
+		err := r.paced(ctx, func() error { return removeBatch(ctx, p, batch) })
 		batch = batch[:0]
 		if err != nil {
 			return err
 		}
 		return r.Gate(AfterRemoval)
 	}
-	err = read(name, func(tx store.ArchiveTx) error {
-		if batch = append(batch, tx); len(batch) < r.Batch {
+	err := read(name, func(one row) error {
+		if batch = append(batch, one); len(batch) < r.Batch {
 			return nil
 		}
 		return flush()
@@ -354,6 +351,38 @@ func (r *run) remove(ctx context.Context, name string, p plan) error {
 		return err
 	}
 	return forget(name)
+}
+
+// trim trims the feed up to the events of a file.
+func (r *run) trim(ctx context.Context, p plan) error {
+	err := r.paced(ctx, func() error {
+		if err := r.Ledger.CheckReaders(ctx, p.MaxXid); err != nil {
+			return err
+		}
+		return r.Ledger.TrimFeed(ctx, r.lease, p.MaxXid)
+	})
+	if err == nil {
+		err = r.Gate(AfterTrim)
+	}
+	if err != nil || r.Grace <= 0 {
+		return err
+	}
+	return r.wait(ctx, r.Grace) // readers that checked a position before may still read after it
+}
+
+func (r *run) removeTxs(ctx context.Context, p plan, rows []row) error {
+	// a sink may have been moved back, with a position from before the feed was trimmed
+	if err := r.Ledger.CheckReaders(ctx, p.MaxXid); err != nil {
+		return err
+	}
+	txs := make([]store.ArchiveTx, len(rows))
+	for i := range rows {
+		txs[i] = rows[i].tx
+	}
+	removed, err := r.Ledger.RemoveArchived(ctx, r.lease, txs, p.Whole)
+	r.report.Transactions += removed.Transactions
+	r.report.Events += removed.Events
+	return err
 }
 
 // wait sleeps under the lease.
@@ -372,9 +401,9 @@ func (r *run) wait(ctx context.Context, d time.Duration) error {
 }
 
 // newFile begins a file whose name no other run uses.
-func (r *run) newFile(whole bool) (*writer, error) {
+func (r *run) newFile(kind plan) (*writer, error) {
 	r.files++
 	name := fmt.Sprintf("fencepost-%s-%s-%04d", r.lease.Name(),
 		r.lease.Before.UTC().Format("20060102T150405.000Z"), r.files)
-	return create(r.Dir, name, whole)
+	return create(r.Dir, name, kind)
 }

@@ -85,6 +85,12 @@ func (e eager) ArchivePage(ctx context.Context, l *store.ArchiveLease,
 	return e.Store.ArchivePage(ctx, l, q)
 }
 
+func (e eager) ArchiveRequests(ctx context.Context,
+	q store.RequestQuery) (lines []string, upto int64, done bool, err error) {
+	q.Limit = 3
+	return e.Store.ArchiveRequests(ctx, q)
+}
+
 // lines reads the complete files: each transaction, and how many events it has there.
 func (b *bench) lines() map[txn.TxID]int {
 	b.Helper()

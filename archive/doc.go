@@ -1,4 +1,5 @@
-// Package archive moves data of old final transactions from the ledger to files.
+// Package archive moves data of old final transactions from the ledger to files, and old requests
+// about reserved nonces.
 //
 // A file holds one JSON object per line, compressed with gzip. It is written, flushed to disk, read
 // back and compared before anything that it holds is removed from the ledger:

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -41,10 +42,11 @@ const maxLine = 64 << 20
 
 // plan describes the removal that follows a complete file.
 type plan struct {
-	Transactions int    `json:"transactions"`
-	Whole        bool   `json:"whole"`
-	MaxXid       uint64 `json:"max_xid,string"`
-	SHA256       string `json:"sha256"` // of the compressed file
+	Lines    int    `json:"transactions"` // the name of earlier programs
+	Whole    bool   `json:"whole"`
+	Requests bool   `json:"requests,omitempty"` // the lines are requests about reserved nonces
+	MaxXid   uint64 `json:"max_xid,string"`
+	SHA256   string `json:"sha256"` // of the compressed file
 }
 
 // writer writes a file.
@@ -99,9 +101,8 @@ func claimed(dir, ledger string) error {
 }
 
 // create begins a file. Only its owner may read it: it holds the payloads of transactions.
-func create(dir, name string, whole bool) (*writer, error) {
-	w := &writer{name: filepath.Join(dir, name+dataEnding), sum: sha256.New()}
-	w.plan.Whole = whole
+func create(dir, name string, kind plan) (*writer, error) {
+	w := &writer{name: filepath.Join(dir, name+dataEnding), plan: kind, sum: sha256.New()}
 	var err error
 	w.file, err = os.OpenFile(w.name+partEnding, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -115,7 +116,7 @@ func (w *writer) add(line *store.ArchiveLine) error {
 	if _, err := io.WriteString(w.zip, line.Line+"\n"); err != nil {
 		return fmt.Errorf("write file: %w", err)
 	}
-	w.plan.Transactions++
+	w.plan.Lines++
 	w.bytes += int64(len(line.Line)) + 1
 	w.plan.MaxXid = max(w.plan.MaxXid, line.Xid)
 	return nil
@@ -201,24 +202,29 @@ func forget(name string) error {
 // verify reads a file back, and compares it with its plan. It calls hold for each line.
 func verify(name string, p plan, hold func() error) error {
 	sum, lines := sha256.New(), 0
-	err := readVia(name, sum, func(store.ArchiveTx) error { lines++; return hold() })
+	err := readVia(name, sum, func(row) error { lines++; return hold() })
 	if err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != p.SHA256 || lines != p.Transactions {
-		return fmt.Errorf("file %s is damaged: %d transactions instead of %d, checksum %s instead "+
-			"of %s; nothing more was removed from the ledger", name, lines, p.Transactions, got,
-			p.SHA256)
+	if got := hex.EncodeToString(sum.Sum(nil)); got != p.SHA256 || lines != p.Lines {
+		return fmt.Errorf("file %s is damaged: %d lines instead of %d, checksum %s instead of %s; "+
+			"nothing more was removed from the ledger", name, lines, p.Lines, got, p.SHA256)
 	}
 	return nil
 }
 
-// read passes the transactions of a file to take, in order.
-func read(name string, take func(store.ArchiveTx) error) error {
+// row is the transaction or the request of a line.
+type row struct {
+	tx      store.ArchiveTx
+	request store.ArchiveRequest
+}
+
+// read passes the rows of a file to take, in order.
+func read(name string, take func(row) error) error {
 	return readVia(name, io.Discard, take)
 }
 
-func readVia(name string, sum io.Writer, take func(store.ArchiveTx) error) error {
+func readVia(name string, sum io.Writer, take func(row) error) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("read file: %w", err)
@@ -232,11 +238,11 @@ func readVia(name string, sum io.Writer, take func(store.ArchiveTx) error) error
 	lines := bufio.NewScanner(z)
 	lines.Buffer(make([]byte, 1<<16), maxLine)
 	for lines.Scan() {
-		tx, err := parse(lines.Bytes())
+		one, err := parse(lines.Bytes())
 		if err != nil {
 			return fmt.Errorf("read file %s: %w", name, err)
 		}
-		if err := take(tx); err != nil {
+		if err := take(one); err != nil {
 			return err
 		}
 	}
@@ -249,20 +255,30 @@ func readVia(name string, sum io.Writer, take func(store.ArchiveTx) error) error
 	return nil
 }
 
-// parse reads which transaction a line holds.
-func parse(line []byte) (tx store.ArchiveTx, err error) {
+// parse reads which row a line holds.
+func parse(line []byte) (one row, err error) {
 	var l struct {
 		Transaction struct {
 			ID      string `json:"tx_id"`
 			Version int64  `json:"version"`
 		} `json:"transaction"`
+		Request *struct {
+			No          int64     `json:"request_no"`
+			Reservation string    `json:"reservation_id"`
+			AppliedAt   time.Time `json:"applied_at"`
+		} `json:"request"`
 	}
 	if err := json.Unmarshal(line, &l); err != nil {
-		return tx, fmt.Errorf("line is not a JSON object of an archive: %w", err)
+		return one, fmt.Errorf("line is not a JSON object of an archive: %w", err)
 	}
-	tx.Version = l.Transaction.Version
-	tx.ID, err = txn.ParseTxID(l.Transaction.ID)
-	return tx, err
+	if r := l.Request; r != nil {
+		one.request = store.ArchiveRequest{No: r.No, AppliedAt: r.AppliedAt}
+		one.request.Reservation, err = txn.ParseTxID(r.Reservation)
+		return one, err
+	}
+	one.tx.Version = l.Transaction.Version
+	one.tx.ID, err = txn.ParseTxID(l.Transaction.ID)
+	return one, err
 }
 
 // leftover is a complete file whose rows may not all be removed.

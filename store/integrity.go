@@ -170,6 +170,7 @@ var schemaObjects = []string{
 	"nonce_request.nonce_request_ttl_ms_check",
 	"nonce_request.nonce_request_tx_hash_check",
 	"nonce_request.request_is_here",
+	"nonce_request.request_is_kept",
 	"pool.pool_chain_id_check",
 	"pool.pool_name_check",
 	"pool.pool_name_key",

@@ -236,13 +236,15 @@ func TestArchiveStatements_WriteBehindLease(t *testing.T) {
 		"AcquireArchive": lease, "RenewArchive": lease, "ReleaseArchive": lease,
 		"ArchiveStart": {"UPDATE ledger"}, "RaiseTrimmed": {"UPDATE ledger"},
 		"RemoveArchived": {"DELETE FROM tx_event", "DELETE FROM tx_label", "UPDATE managed_tx"},
+		"RemoveRequests": {"DELETE FROM nonce_request"},
 	}
+	fencedOnes := []string{"RaiseTrimmed", "RemoveArchived", "RemoveRequests"}
 	for name, sql := range statements(t, "archive") {
 		if got := written(sql); !slices.Equal(got, allowed[name]) {
 			t.Errorf("%s writes %q, and may write %q", name, got, allowed[name])
 		}
 		fence := strings.Index(sql, "FOR KEY SHARE OF l")
-		if fenced := name == "RaiseTrimmed" || name == "RemoveArchived"; fenced != (fence >= 0) ||
+		if fenced := slices.Contains(fencedOnes, name); fenced != (fence >= 0) ||
 			fenced && len(written(sql[:fence])) > 0 {
 			t.Errorf("%s: locks the lease before it writes is not %t", name, fenced)
 		}

@@ -34,6 +34,8 @@ The configuration sets the ages: retention.events for events, retention.transact
 and labels too. The row of a transaction always stays, with
 its id, request_id, nonce, outcome, receipt and hashes, and the request_id still names it. Kept are
 transactions that owners still compare with the chain, and events that a sink has not delivered.
+Answered requests about reserved nonces that the chain has used (mode external) are archived at the
+shorter of the two ages. Requests to allocate one, and decisions of operators, always stay.
 
 Nodes may run. The command works in small steps with pauses. It may be stopped at any time: run it
 again with the same folder to continue. Each ledger needs a folder of its own. Resume tokens of
@@ -92,8 +94,8 @@ func (p *program) archive(c *cobra.Command, f configFlags, o archive.Options) er
 	o.Ledger, o.Progress = s, func(r archive.Report) {
 		if p.clock.Now().Sub(last) >= progressEvery {
 			last = p.clock.Now()
-			p.note("%s in files, %s removed from the ledger",
-				count(int(r.Written), "transaction"), count(int(r.Transactions), "transaction"))
+			p.note("%s in files; %s and %s removed from the ledger", count(int(r.Written), "row"),
+				count(int(r.Transactions), "transaction"), count(int(r.Requests), "request"))
 		}
 	}
 	report, err := archive.Run(c.Context(), o)
@@ -124,18 +126,21 @@ type archived struct {
 	Resumed      int    `json:"resumed"` // files of earlier runs
 	Transactions int64  `json:"transactions"`
 	Events       int64  `json:"events"`
-	HeldBy       string `json:"heldBy"` // a sink; empty: none
+	Requests     int64  `json:"requests"` // about reserved nonces
+	HeldBy       string `json:"heldBy"`   // a sink; empty: none
 }
 
 func (p *program) printArchived(r archive.Report) error {
 	human := func(w io.Writer) error {
-		err := line("%s written, %s resumed; %s and %s removed from the ledger",
+		err := line("%s written, %s resumed; %s, %s and %s removed from the ledger",
 			count(r.Files, "file"), count(r.Resumed, "file"),
-			count(int(r.Transactions), "transaction"), count(int(r.Events), "event"))(w)
+			count(int(r.Transactions), "transaction"), count(int(r.Events), "event"),
+			count(int(r.Requests), "request"))(w)
 		if err == nil && r.HeldBy != "" {
 			err = line("sink %s has not delivered younger events; they were kept", r.HeldBy)(w)
 		}
 		return err
 	}
-	return p.print(archived{r.Files, r.Resumed, r.Transactions, r.Events, r.HeldBy}, human)
+	return p.print(archived{r.Files, r.Resumed, r.Transactions, r.Events, r.Requests, r.HeldBy},
+		human)
 }

@@ -202,8 +202,8 @@ signed transaction. Run it as the owner of the ledger, and again after "fencepos
 Nodes then connect as the role; "migrate" and "recover" need the owner.
 
 With --read-only the role can read all tables but the signed transactions (tx_attempt). With
---archive it can run "fencepost archive": it can remove events, labels and call data, and cannot
-read signed transactions or take part in sending.`,
+--archive it can run "fencepost archive": it can remove events, labels, call data and answered
+requests about nonces, and cannot read signed transactions or take part in sending.`,
 		Example: `  fencepost migrate grants --role fencepost_node --config fencepost.yaml
   fencepost migrate grants --role grafana --read-only --print --schema public`,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -27,7 +27,8 @@ func retentionFields() []field[Retention] {
 			func(r *Retention) *string { return &r.RawTx }),
 		value("events", orZero(span(leastRetention, 10*365*24*time.Hour)), "0",
 			"How long a transaction must be final before \"fencepost archive\" may remove its "+
-				"events. 0 keeps them.",
+				"events. 0 keeps them. From the shorter of the two ages on, it also removes "+
+				"answered requests about reserved nonces that the chain has used.",
 			func(r *Retention) *time.Duration { return &r.Events }),
 		value("transactions", orZero(span(leastRetention, 10*365*24*time.Hour)), "0",
 			"How long a transaction must be final before \"fencepost archive\" may also remove "+

@@ -190,7 +190,16 @@ END $$;
 -- A request is an intent until its owner applies it. A refused ALLOCATE may be asked again.
 CREATE FUNCTION guard_request() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_OP = 'DELETE' THEN
+    -- An answered one was archived. The nonce that its reservation was given is used.
+    IF TG_OP = 'DELETE' AND OLD.kind NOT IN ('ALLOCATE', 'RESOLVE') AND OLD.applied_at IS NOT NULL
+       AND EXISTS (SELECT FROM archive_lease l WHERE l.expires_at > clock_timestamp())
+       AND EXISTS (SELECT FROM nonce_request g
+                     JOIN external_nonce x ON x.submitter_id = g.submitter_id
+                                          AND x.nonce = g.nonce AND x.state = 'ACCEPTED'
+                    WHERE g.submitter_id = OLD.submitter_id AND g.kind = 'ALLOCATE'
+                      AND g.reservation_id = OLD.reservation_id) THEN
+        RETURN NULL;
+    ELSIF TG_OP = 'DELETE' THEN
         RAISE EXCEPTION 'guard: request % is deleted', OLD.request_no;
     ELSIF NEW.applied_at IS NULL AND NEW.nonce IS NULL
           AND (TG_OP = 'INSERT' OR OLD.kind = 'ALLOCATE' AND OLD.nonce IS NULL) THEN

@@ -168,3 +168,48 @@ WITH lease AS MATERIALIZED (
 )
 SELECT EXISTS (SELECT FROM lease)::BOOLEAN AS held, (SELECT count(*) FROM tx) AS transactions,
        (SELECT count(*) FROM events_removed) AS events;
+
+-- ArchiveRequestWindow bounds the next read of requests by rows, like ArchiveWindow.
+-- name: ArchiveRequestWindow :one
+SELECT count(*) AS requests, coalesce(max(w.request_no), 0)::BIGINT AS upto
+  FROM (SELECT q.request_no FROM nonce_request q
+         WHERE q.submitter_id = @submitter_id AND q.request_no > @after::BIGINT
+         ORDER BY q.request_no
+         LIMIT @max_rows::INT) w;
+
+-- ArchiveRequestPage reads the requests of a window that may be archived, each as one line of an
+-- archive: answered, and their nonce ACCEPTED, by then.
+-- name: ArchiveRequestPage :many
+SELECT (json_build_object(
+            'format', 1, 'submitter', s.name, 'chain_id', s.chain_id,
+            'address', '0x' || encode(s.address, 'hex'),
+            'request', row_to_json(q)))::TEXT AS line
+  FROM nonce_request q
+  JOIN submitter s ON s.submitter_id = q.submitter_id
+ WHERE q.submitter_id = @submitter_id AND q.request_no > @after::BIGINT
+   AND q.request_no <= @upto::BIGINT
+   AND q.applied_at < CAST(@before AS TIMESTAMPTZ)
+   AND request_ended_at(q.submitter_id, q.reservation_id, q.kind) < CAST(@before AS TIMESTAMPTZ)
+ ORDER BY q.request_no;
+
+-- RemoveRequests removes requests that a complete archive holds. After a restore another request
+-- may have the number of one, so each is compared with the file. Answered ones never change.
+-- name: RemoveRequests :one
+WITH lease AS MATERIALIZED (
+    SELECT l.only_row FROM archive_lease l
+     WHERE l.holder = @holder::TEXT AND l.fencing_token = @fencing_token::BIGINT
+       AND l.expires_at > clock_timestamp()
+       FOR KEY SHARE OF l
+), removed AS (
+    DELETE FROM nonce_request q
+     USING (SELECT unnest(@submitter_ids::INT[])         AS submitter_id,
+                   unnest(@request_nos::BIGINT[])        AS request_no,
+                   unnest(@reservations::UUID[])         AS reservation_id,
+                   unnest(@applied_ats::TIMESTAMPTZ[])   AS applied_at) k
+     WHERE EXISTS (SELECT FROM lease)
+       AND q.submitter_id = k.submitter_id AND q.request_no = k.request_no
+       AND q.reservation_id = k.reservation_id AND q.applied_at = k.applied_at
+       AND request_ended_at(q.submitter_id, q.reservation_id, q.kind) IS NOT NULL
+    RETURNING q.request_no
+)
+SELECT EXISTS (SELECT FROM lease)::BOOLEAN AS held, (SELECT count(*) FROM removed) AS requests;

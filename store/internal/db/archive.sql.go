@@ -143,6 +143,81 @@ func (q *Queries) ArchivePage(ctx context.Context, arg ArchivePageParams) ([]Arc
 	return items, nil
 }
 
+const archiveRequestPage = `-- name: ArchiveRequestPage :many
+SELECT (json_build_object(
+            'format', 1, 'submitter', s.name, 'chain_id', s.chain_id,
+            'address', '0x' || encode(s.address, 'hex'),
+            'request', row_to_json(q)))::TEXT AS line
+  FROM nonce_request q
+  JOIN submitter s ON s.submitter_id = q.submitter_id
+ WHERE q.submitter_id = $1 AND q.request_no > $2::BIGINT
+   AND q.request_no <= $3::BIGINT
+   AND q.applied_at < CAST($4 AS TIMESTAMPTZ)
+   AND request_ended_at(q.submitter_id, q.reservation_id, q.kind) < CAST($4 AS TIMESTAMPTZ)
+ ORDER BY q.request_no
+`
+
+type ArchiveRequestPageParams struct {
+	SubmitterID int32
+	After       int64
+	Upto        int64
+	Before      time.Time
+}
+
+// ArchiveRequestPage reads the requests of a window that may be archived, each as one line of an
+// archive: answered, and their nonce ACCEPTED, by then.
+func (q *Queries) ArchiveRequestPage(ctx context.Context, arg ArchiveRequestPageParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, archiveRequestPage,
+		arg.SubmitterID,
+		arg.After,
+		arg.Upto,
+		arg.Before,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return nil, err
+		}
+		items = append(items, line)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const archiveRequestWindow = `-- name: ArchiveRequestWindow :one
+SELECT count(*) AS requests, coalesce(max(w.request_no), 0)::BIGINT AS upto
+  FROM (SELECT q.request_no FROM nonce_request q
+         WHERE q.submitter_id = $1 AND q.request_no > $2::BIGINT
+         ORDER BY q.request_no
+         LIMIT $3::INT) w
+`
+
+type ArchiveRequestWindowParams struct {
+	SubmitterID int32
+	After       int64
+	MaxRows     int32
+}
+
+type ArchiveRequestWindowRow struct {
+	Requests int64
+	Upto     int64
+}
+
+// ArchiveRequestWindow bounds the next read of requests by rows, like ArchiveWindow.
+func (q *Queries) ArchiveRequestWindow(ctx context.Context, arg ArchiveRequestWindowParams) (ArchiveRequestWindowRow, error) {
+	row := q.db.QueryRow(ctx, archiveRequestWindow, arg.SubmitterID, arg.After, arg.MaxRows)
+	var i ArchiveRequestWindowRow
+	err := row.Scan(&i.Requests, &i.Upto)
+	return i, err
+}
+
 const archiveStart = `-- name: ArchiveStart :one
 UPDATE ledger g
    SET min_node_schema = greatest(g.min_node_schema, $1::BIGINT)
@@ -386,6 +461,57 @@ func (q *Queries) RemoveArchived(ctx context.Context, arg RemoveArchivedParams) 
 	)
 	var i RemoveArchivedRow
 	err := row.Scan(&i.Held, &i.Transactions, &i.Events)
+	return i, err
+}
+
+const removeRequests = `-- name: RemoveRequests :one
+WITH lease AS MATERIALIZED (
+    SELECT l.only_row FROM archive_lease l
+     WHERE l.holder = $1::TEXT AND l.fencing_token = $2::BIGINT
+       AND l.expires_at > clock_timestamp()
+       FOR KEY SHARE OF l
+), removed AS (
+    DELETE FROM nonce_request q
+     USING (SELECT unnest($3::INT[])         AS submitter_id,
+                   unnest($4::BIGINT[])        AS request_no,
+                   unnest($5::UUID[])         AS reservation_id,
+                   unnest($6::TIMESTAMPTZ[])   AS applied_at) k
+     WHERE EXISTS (SELECT FROM lease)
+       AND q.submitter_id = k.submitter_id AND q.request_no = k.request_no
+       AND q.reservation_id = k.reservation_id AND q.applied_at = k.applied_at
+       AND request_ended_at(q.submitter_id, q.reservation_id, q.kind) IS NOT NULL
+    RETURNING q.request_no
+)
+SELECT EXISTS (SELECT FROM lease)::BOOLEAN AS held, (SELECT count(*) FROM removed) AS requests
+`
+
+type RemoveRequestsParams struct {
+	Holder       string
+	FencingToken int64
+	SubmitterIds []int32
+	RequestNos   []int64
+	Reservations []uuid.UUID
+	AppliedAts   []time.Time
+}
+
+type RemoveRequestsRow struct {
+	Held     bool
+	Requests int64
+}
+
+// RemoveRequests removes requests that a complete archive holds. After a restore another request
+// may have the number of one, so each is compared with the file. Answered ones never change.
+func (q *Queries) RemoveRequests(ctx context.Context, arg RemoveRequestsParams) (RemoveRequestsRow, error) {
+	row := q.db.QueryRow(ctx, removeRequests,
+		arg.Holder,
+		arg.FencingToken,
+		arg.SubmitterIds,
+		arg.RequestNos,
+		arg.Reservations,
+		arg.AppliedAts,
+	)
+	var i RemoveRequestsRow
+	err := row.Scan(&i.Held, &i.Requests)
 	return i, err
 }
 

@@ -18,9 +18,11 @@ SELECT coalesce(q.nonce, -1)::BIGINT AS nonce, q.holder, q.caller, s.name, s.cha
        coalesce(e.kind, '')::TEXT AS end_kind, coalesce(e.reason, '')::TEXT AS end_reason,
        coalesce(e.operator, '')::TEXT AS end_operator,
        coalesce(e.applied_at, q.applied_at, q.created_at)::TIMESTAMPTZ AS ended_at,
-       (SELECT array_agg(h.tx_hash ORDER BY h.request_no) FROM nonce_request h
-         WHERE h.submitter_id = q.submitter_id AND h.reservation_id = q.reservation_id
-           AND h.kind = 'HASH')::BYTEA[] AS hashes
+       (SELECT array_agg(h.tx_hash ORDER BY h.request_no)
+          FROM (SELECT r.tx_hash, min(r.request_no) AS request_no FROM nonce_request r
+                 WHERE r.submitter_id = q.submitter_id AND r.reservation_id = q.reservation_id
+                   AND r.kind = 'HASH'
+                 GROUP BY r.tx_hash) h)::BYTEA[] AS hashes
   FROM nonce_request q
   JOIN submitter s ON s.submitter_id = q.submitter_id
   LEFT JOIN LATERAL (
