@@ -133,7 +133,24 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Shows data, or why there is none. Older data stays visible with a note. */
+/** Names the ledgers whose part of the data is missing, because they do not respond. */
+function MissingLedgers({ of }: { of: unknown }) {
+  const names = (of as { missingLedgers?: readonly string[] } | undefined)?.missingLedgers ?? [];
+  if (names.length === 0) {
+    return null;
+  }
+  const [noun, verb] = names.length === 1 ? ["ledger", "does"] : ["ledgers", "do"];
+  return (
+    <p className="notice warn" role="status">
+      Incomplete: {noun} <strong>{names.join(", ")}</strong> {verb} not respond.
+    </p>
+  );
+}
+
+/**
+ * Shows data, or why there is none. Older data stays visible with a note, and so does a response
+ * that lacks ledgers.
+ */
 export function Loaded<T>({
   live,
   what,
@@ -152,6 +169,7 @@ export function Loaded<T>({
       )}
       {live.data === undefined && <Failure error={live.error} what={what} />}
       {live.data === undefined && live.error === undefined && <p role="status">Loading…</p>}
+      <MissingLedgers of={live.data} />
       {live.data !== undefined && children(live.data)}
     </>
   );

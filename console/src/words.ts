@@ -47,6 +47,68 @@ export const protections: Record<string, Meaning> = {
   },
 };
 
+/** Why an account that needs a top-up gets none. docs/balances.md explains them in full. */
+export const topUpHolds: Record<string, Meaning> = {
+  TREASURY_UNFUNDED: {
+    says: "The treasury cannot afford it.",
+    todo: "Fund the treasury. The transaction that waits then proceeds.",
+  },
+  TREASURY_PAUSED: { says: "The treasury is paused.", todo: "Resume the treasury." },
+  TREASURY_PROTECTED: {
+    says: "The treasury is protected.",
+    todo: "Decide on its protection, then resume it.",
+  },
+  TREASURY_QUEUE_FULL: {
+    says: "The queue of the treasury is full.",
+    todo: "Wait, or raise queue.max_per_submitter.",
+  },
+  TREASURY_UNKNOWN: {
+    says: "No submitter of this ledger and chain has the name of the treasury.",
+    todo: "Register it there, or correct the rule.",
+  },
+  TREASURY_EXTERNAL: {
+    says: "Clients sign for the treasury.",
+    todo: "Choose a treasury for which Fencepost signs.",
+  },
+  TREASURY_BLOCKED: {
+    says: "It waits in the queue of the treasury.",
+    todo: "See the first transaction there.",
+  },
+  TREASURY_MOVED: {
+    says: "The treasury moved to another ledger.",
+    todo: "Name another treasury.",
+  },
+  DAY_LIMIT: {
+    says: "The top-ups of the last 24 hours reach max_per_day.",
+    todo: "Raise max_per_day, or find out why the account spends so much.",
+  },
+  ACCOUNT_PROTECTED: {
+    says: "The account is protected; its key may be stolen.",
+    todo: "Decide on its protection.",
+  },
+  ACCOUNT_PAUSED: { says: "The account is paused.", todo: "Resume the account." },
+  ACCOUNT_UNKNOWN: {
+    says: "No ledger of the node has the account of the rule.",
+    todo: "Correct submitters or pools of the rule.",
+  },
+  NO_RULE: {
+    says: "No rule of this node has the top-up that was decided.",
+    todo: "Restore the rule.",
+  },
+  TOP_UP_UNVERIFIED: {
+    says: "The row was written by hand, or the keys of nodes differ.",
+    todo: "Correct intents.key_file.",
+  },
+  TOP_UP_NOT_IN_CHAIN: {
+    says: "The endpoint lacks the block of the last top-up.",
+    todo: "Wait. After 24 hours the account is judged again.",
+  },
+  TOP_UP_STUCK: {
+    says: "The transaction of the last top-up is stuck.",
+    todo: "Decide on it.",
+  },
+};
+
 export const waits: Record<string, Meaning> = {
   CHAIN_UNAVAILABLE: {
     says: "No endpoint of the chain responds.",

@@ -20,6 +20,71 @@ async function load(name) {
   return import(`data:text/javascript;base64,${code}`);
 }
 
+/** Renders a component of a module with properties, as a server would. */
+async function render(name, component, props) {
+  const code = `
+    import { createElement } from "react";
+    import { renderToStaticMarkup } from "react-dom/server.edge";
+    import { ${component} } from "./${name}";
+    export default (props) => renderToStaticMarkup(createElement(${component}, props));`;
+  const { outputFiles } = await build({
+    stdin: { contents: code, resolveDir: join(here, "../src"), loader: "js" },
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    jsx: "automatic",
+    banner: { js: 'import { createRequire } from "node:module";' +
+      `const require = createRequire(${JSON.stringify(import.meta.url)});` },
+    write: false,
+  });
+  const bundle = Buffer.from(outputFiles[0].contents).toString("base64");
+  const { default: html } = await import(`data:text/javascript;base64,${bundle}`);
+  return html(props).replaceAll("<!-- -->", "");
+}
+
+const loaded = (data) =>
+  render("parts.tsx", "Loaded", {
+    live: { data, error: undefined },
+    what: "Reading",
+    children: () => "rows",
+  });
+
+test("data that lacks ledgers names them", async () => {
+  assert.equal(await loaded({ missingLedgers: [] }), "rows");
+  assert.equal(await loaded({}), "rows");
+  assert.match(await loaded({ missingLedgers: ["us1"] }),
+    /role="status">Incomplete: ledger <strong>us1<\/strong> does not respond\.<\/p>rows$/);
+  assert.match(await loaded({ missingLedgers: ["eu2", "us1"] }),
+    /ledgers <strong>eu2, us1<\/strong> do not respond/);
+});
+
+test("an account shows its top-ups, and why it gets none", async () => {
+  const sent = {
+    txId: "01a21fca-9bb7-8000-8000-058ead4b4abd",
+    submitter: "treasury",
+    state: 5,
+    subState: 0,
+    reason: "",
+    payload: { value: "1500000000000000000" },
+    operator: { caller: "@top-up" },
+  };
+  const topUps = (txs, balance) =>
+    render("pages/topups.tsx", "TopUps", { name: "a", txs, balance });
+  assert.equal(await topUps([], undefined), "");
+  // A client may use the label, but is no rule.
+  assert.equal(await topUps([{ ...sent, operator: { caller: "shop" } }], { topUpHeld: "" }), "");
+  const html = await topUps([sent], { topUpHeld: "DAY_LIMIT" });
+  for (const part of [">1.5 ether<", "#/accounts/treasury", sent.txId, ">CONFIRMED<",
+    "<strong>DAY_LIMIT</strong>): The top-ups of the last 24 hours reach max_per_day."]) {
+    assert.ok(html.includes(part), `${part} is missing in ${html}`);
+  }
+  const decided = await topUps([], {
+    topUpHeld: "",
+    topUp: { txId: "", treasury: "treasury", amount: "1", time: { seconds: 0n, nanos: 0 } },
+  });
+  assert.match(decided, /Decided, without a transaction yet: 0\.000000000000000001 ether from/);
+});
+
 test("amounts keep every digit", async () => {
   const { units, duration } = await load("format.ts");
   assert.equal(units("0", 18), "0");
@@ -57,11 +122,13 @@ test("an address of the console names its page", async () => {
   assert.equal(parseRoute(href).query.get("q"), "a=b&c#d");
 });
 
-// Every reason in the tables of docs/operations.md has a meaning in the console.
+// Every reason in the tables of these documents has a meaning in the console.
 test("every documented reason has a meaning", async () => {
   const words = await load("words.ts");
-  const text = await readFile(join(here, "../../docs/operations.md"), "utf8");
+  const read = (name) => readFile(join(here, "../../docs", name), "utf8");
+  const text = (await read("operations.md")) + (await read("balances.md"));
   const tables = {
+    "| reason | remedy |": words.topUpHolds,
     "| reason | meaning | what to do |": words.waits,
     "| reason | state, executed | meaning |": words.outcomes,
     "| reason | evidence | before you decide |": words.protections,

@@ -10,6 +10,7 @@ import { AccountBadges, queueOf, TxBadge } from "../states";
 import { meaningOf } from "../words";
 import { balanceText } from "./accounts";
 import { ProtectionFacts, text } from "./decisions";
+import { TopUpsSection } from "./topups";
 
 const moving = [
   TxState.ALLOCATED,
@@ -96,6 +97,9 @@ export function AccountPage({ name }: { name: string }) {
           )
         }
       </Loaded>
+      {account.data?.submitter && (
+        <TopUpsSection name={account.data.submitter.name} balance={balance.data} />
+      )}
       <h2>Transactions</h2>
       <Loaded live={txs} what="Reading the transactions">
         {(page) => (

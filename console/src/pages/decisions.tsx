@@ -24,6 +24,7 @@ const intervalMs = 5000;
 interface Page<T> {
   readonly rows: readonly T[];
   readonly next: string;
+  readonly missingLedgers: readonly string[];
 }
 
 /** Everything that waits for an operator. */
@@ -33,14 +34,16 @@ export function DecisionsPage() {
       { states: [TxState.STUCK], view: TxView.OPERATOR, pageSize, pageToken },
       { signal },
     );
-    return { rows: page.txs, next: page.nextPageToken };
+    const { txs, nextPageToken, missingLedgers } = page;
+    return { rows: txs, next: nextPageToken, missingLedgers };
   });
   const awaiting = usePaged<Tx>("awaiting", async (client, pageToken, signal) => {
     const page = await client.txs.listTxs(
       { awaitingApproval: true, view: TxView.OPERATOR, pageSize, pageToken },
       { signal },
     );
-    return { rows: page.txs, next: page.nextPageToken };
+    const { txs, nextPageToken, missingLedgers } = page;
+    return { rows: txs, next: nextPageToken, missingLedgers };
   });
   const accounts = {
     protected: usePaged("protected", inCondition(SubmitterCondition.PROTECTED)),
@@ -135,7 +138,8 @@ function inCondition(condition: SubmitterCondition) {
       { conditions: [condition], pageSize, pageToken },
       { signal },
     );
-    return { rows: page.submitters, next: page.nextPageToken };
+    const { submitters, nextPageToken, missingLedgers } = page;
+    return { rows: submitters, next: nextPageToken, missingLedgers };
   };
 }
 

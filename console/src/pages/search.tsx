@@ -9,6 +9,7 @@ import { TxTable } from "./account";
 interface Found {
   readonly txs: readonly Tx[];
   readonly next: string;
+  readonly missingLedgers: readonly string[];
 }
 
 export function SearchPage({ query }: { query: URLSearchParams }) {
@@ -51,7 +52,11 @@ function Results({ q, account }: { q: string; account: string }) {
   const query = queryOf(q, account);
   const live = useLive<Found>(`${q} ${account} ${pageToken}`, 10_000, async (client, signal) => {
     const view = TxView.OPERATOR;
-    const one = (tx: Tx | undefined): Found => ({ txs: tx ? [tx] : [], next: "" });
+    const one = (tx: Tx | undefined): Found => ({
+      txs: tx ? [tx] : [],
+      next: "",
+      missingLedgers: [],
+    });
     switch (query.kind) {
       case "id":
         return one(
@@ -73,10 +78,11 @@ function Results({ q, account }: { q: string; account: string }) {
           { labels: [query.label], pageSize: 25, pageToken, view },
           { signal },
         );
-        return { txs: page.txs, next: page.nextPageToken };
+        const { txs, missingLedgers } = page;
+        return { txs, next: page.nextPageToken, missingLedgers };
       }
       case "invalid":
-        return { txs: [], next: "" };
+        return one(undefined);
     }
   });
   if (query.kind === "invalid") {

@@ -46,7 +46,7 @@ function Sinks() {
             </p>
             <ul className="items">
               {failing.map((sink) => (
-                <SinkItem key={sink.name} sink={sink} onDone={live.reload} />
+                <SinkItem key={`${sink.ledger} ${sink.name}`} sink={sink} onDone={live.reload} />
               ))}
             </ul>
           </>
@@ -88,7 +88,8 @@ function SinkItem({ sink, onDone }: { sink: Sink; onDone: () => void }) {
   return (
     <li>
       <h3>
-        Sink {sink.name}{" "}
+        Sink {sink.name}
+        {sink.ledger !== "" && <> in ledger {sink.ledger}</>}{" "}
         <Badge tone={sink.status === SinkStatus.ACTIVE ? "good" : "warn"}>
           {enumName(SinkStatus, sink.status)}
         </Badge>
