@@ -165,6 +165,8 @@ nightly: .cache/moto/installed ## Compare with second opinions that CI lacks: mo
 # SEED repeats one run (0: none), without the faults in DROP (numbers, separated by commas).
 SEED ?= 0
 DROP ?=
+# Only these plans: external, policies, funds or accounts.
+PLAN ?=
 # How many runs, and the first of them.
 SEEDS ?= 200
 FIRST ?= 1
@@ -172,8 +174,8 @@ FIRST ?= 1
 .PHONY: sim
 sim: ## Simulate a cluster under faults: SEEDS runs from FIRST, or one SEED with all its steps
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
-	  go test -count=1 -timeout 30m ./sim -run '^TestSeeds$$' \
-	  -args -seed=$(SEED) -drop=$(DROP) -seeds=$(SEEDS) -first=$(FIRST)
+	  go test -count=1 -timeout 30m ./sim -run '^Test(External|Policy|Funds|Account|)Seeds$$' \
+	  -args -seed=$(SEED) -drop=$(DROP) -seeds=$(SEEDS) -first=$(FIRST) $(addprefix -,$(PLAN))
 
 .PHONY: sim-long
 sim-long: ## Simulate for hours and look for every mutant: SEEDS runs (20000) from FIRST

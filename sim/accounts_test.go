@@ -172,6 +172,13 @@ func (w *World) isMoving(id txn.SubmitterID) bool {
 	})
 }
 
+// movesAccount reports whether the plan moves an account.
+func (w *World) movesAccount(id txn.SubmitterID) bool {
+	return slices.ContainsFunc(w.commands, func(c *moveCommand) bool {
+		return w.submitters[c.account] == id
+	})
+}
+
 // movesRested reports whether all commands have succeeded.
 func (w *World) movesRested() bool {
 	return !slices.ContainsFunc(w.submitters, w.isMoving)
@@ -280,22 +287,5 @@ func (w *World) judgeTokens() {
 // TestAccountSeeds runs simulations whose accounts move between two ledgers.
 func TestAccountSeeds(t *testing.T) {
 	t.Parallel()
-	if *huntFlag != 0 || *seedFlag != 0 && !*accountsFlag {
-		return
-	}
-	first, count := *firstFlag, max(3, *seedsFlag/10)
-	if *seedFlag != 0 {
-		first, count = *seedFlag, 1
-	}
-	for i := range count {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			r := Play(t, DrawAccounts(first+uint64(i)).Without(dropped(t)...))
-			t.Logf("seed %d: %d steps, at rest after %.0fs, %v", r.Plan.Seed, r.Steps,
-				r.Rest.Seconds(), r.Faults)
-			if len(r.Broken) > 0 {
-				t.Errorf("broken: %q\n%s\n%s", r.Broken, r.Plan, r.tail)
-			}
-		})
-	}
+	playSeeds(t, accountsFlag, DrawAccounts)
 }

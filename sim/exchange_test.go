@@ -253,6 +253,21 @@ func (w *World) terminated(rows [][]byte) {
 				return
 			}
 		}
+		w.loseSession(pid)
+	}
+}
+
+// loseSession cuts the connection of a session that has ended while it was idle. Any other learns
+// it from the reply.
+func (w *World) loseSession(pid int32) {
+	for _, n := range w.nodes {
+		for _, l := range n.links {
+			waits := slices.ContainsFunc(w.stuck, func(x *exchange) bool { return x.link == l })
+			if l.server.pid == pid && !waits {
+				l.server.lost = true
+				l.sever(false)
+			}
+		}
 	}
 }
 

@@ -323,22 +323,5 @@ func (w *World) judgeNeeds() {
 // TestFundsSeeds runs simulations whose accounts lose their funds.
 func TestFundsSeeds(t *testing.T) {
 	t.Parallel()
-	if *huntFlag != 0 || *seedFlag != 0 && !*fundsFlag {
-		return
-	}
-	first, count := *firstFlag, max(2, *seedsFlag/10)
-	if *seedFlag != 0 {
-		first, count = *seedFlag, 1
-	}
-	for i := range count {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			r := Play(t, DrawFunds(first+uint64(i)).Without(dropped(t)...))
-			t.Logf("seed %d: %d steps, at rest after %.0fs, %v", r.Plan.Seed, r.Steps,
-				r.Rest.Seconds(), r.Faults)
-			if len(r.Broken) > 0 {
-				t.Errorf("broken: %q\n%s\n%s", r.Broken, r.Plan, r.tail)
-			}
-		})
-	}
+	playSeeds(t, fundsFlag, DrawFunds)
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -106,8 +107,10 @@ func (d *databases) join(db *database) error {
 }
 
 // on runs a call on an account in the ledger that has it according to the node. If the account has
-// left that ledger, it runs in the one that the refusal names, as the server's router does.
-func (n *node) on(id txn.SubmitterID, call func(*store.Store) error) (err error) {
+// left that ledger, it runs in the one that the refusal names, as the server's router does. One
+// statement may refuse several calls, so each passes through the scheduler again.
+func (n *node) on(ctx context.Context, id txn.SubmitterID,
+	call func(*store.Store) error) (err error) {
 	for range n.stores {
 		n.w.mu.Lock()
 		home, ok := n.homes[id]
@@ -123,6 +126,9 @@ func (n *node) on(id txn.SubmitterID, call func(*store.Store) error) (err error)
 		n.w.mu.Lock()
 		n.homes[id] = n.w.ledgerNamed(moved.Ledger)
 		n.w.mu.Unlock()
+		if who, ok := ctx.Value(clientKey{}).(string); ok && !n.mayCall(ctx, who) {
+			return err
+		}
 	}
 	return err
 }

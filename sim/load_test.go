@@ -152,7 +152,7 @@ func (w *World) submit(c *call, first int) {
 	go func() {
 		w.retry(who, first, func(ctx context.Context, n *node) bool {
 			var info store.TxInfo
-			err := n.on(c.submitter, func(s *store.Store) (err error) {
+			err := n.on(ctx, c.submitter, func(s *store.Store) (err error) {
 				info, err = w.create(ctx, s, c)
 				return err
 			})
@@ -209,12 +209,17 @@ func (w *World) try(who string, index int, try func(context.Context, *node) bool
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+	return n.mayCall(ctx, who) && try(context.WithValue(ctx, clientKey{}, who), n)
+}
+
+// clientKey is the key of a context with the name of the client.
+type clientKey struct{}
+
+// mayCall waits until the scheduler lets a client proceed.
+func (n *node) mayCall(ctx context.Context, who string) bool {
 	it := &item{node: n, kind: "call", label: who}
 	it.run = func() { it.granted <- verdict{} }
-	if w.ask(ctx, it).err != nil {
-		return false
-	}
-	return try(ctx, n)
+	return n.w.ask(ctx, it).err == nil
 }
 
 func (w *World) ended() bool {
@@ -244,7 +249,7 @@ func (w *World) cancel(c *call) {
 		fmt.Sprintf("cancel %d", c.plan.No),
 		c.plan.Node,
 		func(ctx context.Context, n *node) bool {
-			err := n.on(c.submitter, func(s *store.Store) error {
+			err := n.on(ctx, c.submitter, func(s *store.Store) error {
 				done, err := s.CancelQueued(ctx, id)
 				if err != nil || done {
 					return err
@@ -262,7 +267,7 @@ func (w *World) cancel(c *call) {
 // command sends a command to the owner of a submitter.
 func (w *World) command(of txn.SubmitterID, kind txn.CommandKind) {
 	go w.retry(string(kind), 0, func(ctx context.Context, n *node) bool {
-		return nil == n.on(of, func(s *store.Store) error {
+		return nil == n.on(ctx, of, func(s *store.Store) error {
 			_, err := s.AddCommand(ctx, of, askOf(kind, ""))
 			return err
 		})
@@ -274,7 +279,7 @@ func (w *World) limit(of txn.SubmitterID, limit int) {
 	mode := modeOf(limit)
 	change := store.PolicyChange{Mode: &mode, MaxInFlight: &limit}
 	go w.retry("limit", 0, func(ctx context.Context, n *node) bool {
-		return nil == n.on(of, func(s *store.Store) error {
+		return nil == n.on(ctx, of, func(s *store.Store) error {
 			if err := s.SetPolicies(ctx, of, change); err != nil {
 				return err
 			}

@@ -31,17 +31,17 @@ var (
 // mutant is an injected defect that the simulation must find, or else the test that it names. See
 // mutants/README.md for the file format.
 type mutant struct {
-	name   string
-	what   string
-	missed string // why the simulation cannot find it
-	test   string // "folder TestName": the test that finds it instead
-	sinks  bool   // only plans with sinks can find it
-	holds  bool   // only plans with reserved nonces can find it
-	moves  bool   // only plans whose ledger moves can find it
-	pays   bool   // only plans with policies can find it
-	funds  bool   // only plans with top-ups and pools can find it
-	accs   bool   // only plans whose accounts move can find it
-	edits  map[string][]edit
+	name     string
+	what     string
+	missed   string // why the simulation cannot find it
+	test     string // "folder TestName": the test that finds it instead
+	sinks    bool   // only plans with sinks can find it
+	holds    bool   // only plans with reserved nonces can find it
+	moves    bool   // only plans whose ledger moves can find it
+	pays     bool   // only plans with policies can find it
+	funds    bool   // only plans with top-ups and pools can find it
+	accounts bool   // only plans whose accounts move can find it
+	edits    map[string][]edit
 }
 
 type edit struct{ old, new string }
@@ -67,7 +67,7 @@ func readMutant(path string) (mutant, error) {
 		case "plan":
 			m.sinks, m.moves = value == "sinks", value == "moves"
 			m.holds, m.pays = value == "external", value == "policies"
-			m.funds, m.accs = value == "funds", value == "accounts"
+			m.funds, m.accounts = value == "funds", value == "accounts"
 		}
 	}
 	for part := range strings.SplitSeq("\n"+rest, "\nfile: ") {
@@ -190,7 +190,7 @@ func TestMutants(t *testing.T) {
 				"-hunt", fmt.Sprint(*enoughFlag), fmt.Sprintf("-sinks=%v", m.sinks),
 				fmt.Sprintf("-moves=%v", m.moves), fmt.Sprintf("-external=%v", m.holds),
 				fmt.Sprintf("-policies=%v", m.pays), fmt.Sprintf("-funds=%v", m.funds),
-				fmt.Sprintf("-accounts=%v", m.accs))
+				fmt.Sprintf("-accounts=%v", m.accounts))
 			caught := regexp.MustCompile(`CAUGHT .*`).FindString(out)
 			if caught == "" {
 				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err,

@@ -27,7 +27,7 @@ func (w *World) operate() {
 				w.retry(fmt.Sprintf("operator %d", i), i%w.plan.Nodes,
 					func(ctx context.Context, n *node) bool {
 						decide := func(s *store.Store) error { return w.decide(ctx, s, id) }
-						return n.on(id, decide) == nil && w.decideNonces(ctx, n, id) == nil
+						return n.on(ctx, id, decide) == nil && w.decideNonces(ctx, n, id) == nil
 					})
 				w.mu.Lock()
 				w.deciding[id] = false

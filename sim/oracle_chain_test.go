@@ -64,8 +64,9 @@ func (w *World) judgeForeign(l *ledger, id int32, nonce int64) {
 			nonce, id)
 	}
 	for _, r := range l.bySub[id] {
-		// A ledger that was moved cannot be sure.
-		given := r.executed == string(txn.No) || w.moved && r.executed == string(txn.Unknown)
+		// A ledger that was moved cannot be sure, and neither can one where the account arrived.
+		moved := w.moved || w.movesAccount(txn.SubmitterID(id))
+		given := r.executed == string(txn.No) || moved && r.executed == string(txn.Unknown)
 		if r.nonce != nil && *r.nonce == nonce && !given {
 			w.violated("L10", "%s of s%d is %s %s with nonce %d, which was used elsewhere",
 				r.request, id, r.state, r.executed, nonce)

@@ -118,26 +118,5 @@ func (w *World) judgeNumbers(l *ledger, id int32, rows map[int64]nonceRow) {
 // TestExternalSeeds runs simulations whose clients reserve nonces and sign themselves.
 func TestExternalSeeds(t *testing.T) {
 	t.Parallel()
-	if *huntFlag != 0 || *seedFlag != 0 && !*holdsFlag {
-		return
-	}
-	first, count := *firstFlag, max(2, *seedsFlag/10)
-	if *seedFlag != 0 {
-		first, count = *seedFlag, 1
-	}
-	for i := range count {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			p := DrawExternal(first + uint64(i)).Without(dropped(t)...)
-			r := Play(t, p)
-			t.Logf("seed %d: %d steps, at rest after %.0fs, %v", p.Seed, r.Steps, r.Rest.Seconds(),
-				r.Faults)
-			if len(r.Broken) > 0 || verbose() {
-				t.Logf("broken: %q\n%s\n%s", r.Broken, r.Plan, r.tail)
-			}
-			if len(r.Broken) > 0 {
-				t.Fail()
-			}
-		})
-	}
+	playSeeds(t, holdsFlag, DrawExternal)
 }

@@ -244,22 +244,5 @@ func (w *World) judgePolicies(l *ledger) {
 // TestPolicySeeds runs simulations whose calls need approvals and violate policies.
 func TestPolicySeeds(t *testing.T) {
 	t.Parallel()
-	if *huntFlag != 0 || *seedFlag != 0 && !*policiesFlag {
-		return
-	}
-	first, count := *firstFlag, max(2, *seedsFlag/10)
-	if *seedFlag != 0 {
-		first, count = *seedFlag, 1
-	}
-	for i := range count {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			r := Play(t, DrawPolicies(first+uint64(i)).Without(dropped(t)...))
-			t.Logf("seed %d: %d steps, at rest after %.0fs, %v", r.Plan.Seed, r.Steps,
-				r.Rest.Seconds(), r.Faults)
-			if len(r.Broken) > 0 {
-				t.Errorf("broken: %q\n%s\n%s", r.Broken, r.Plan, r.tail)
-			}
-		})
-	}
+	playSeeds(t, policiesFlag, DrawPolicies)
 }

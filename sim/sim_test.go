@@ -26,6 +26,9 @@ var (
 	firstFlag = flag.Uint64("first", 1, "first seed")
 )
 
+// kinds are the flags of plans that [DrawExternal] and others draw.
+var kinds = []*bool{holdsFlag, policiesFlag, fundsFlag, accountsFlag}
+
 func verbose() bool { return *seedFlag != 0 }
 
 // TestSeeds runs one simulation per seed.
@@ -33,7 +36,7 @@ func TestSeeds(t *testing.T) {
 	t.Parallel()
 	switch {
 	case *huntFlag != 0:
-	case *holdsFlag, *policiesFlag, *fundsFlag, *accountsFlag: // see TestExternalSeeds and others
+	case slices.ContainsFunc(kinds, func(kind *bool) bool { return *kind }): // see playSeeds
 	case *seedFlag != 0:
 		r := Play(t, Draw(*seedFlag).Without(dropped(t)...))
 		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, at rest after %v, digest %x, faults %v\n", r.Plan,
@@ -54,6 +57,36 @@ func TestSeeds(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// playSeeds runs one simulation per seed of another kind of plan. only is the flag of this kind:
+// with it no other one runs.
+func playSeeds(t *testing.T, only *bool, draw func(seed uint64) Plan) {
+	t.Helper()
+	first, count := *firstFlag, max(2, *seedsFlag/10)
+	switch {
+	case *huntFlag != 0, *seedFlag != 0 && !*only, !*only && slices.ContainsFunc(kinds,
+		func(kind *bool) bool { return *kind }):
+		return
+	case *seedFlag != 0:
+		first, count = *seedFlag, 1
+	case *only:
+		count = *seedsFlag
+	}
+	for i := range count {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			r := Play(t, draw(first+uint64(i)).Without(dropped(t)...))
+			t.Logf("seed %d: %d steps, at rest after %.0fs, %v", r.Plan.Seed, r.Steps,
+				r.Rest.Seconds(), r.Faults)
+			switch {
+			case len(r.Broken) > 0:
+				t.Errorf("broken: %q\n%s\n%s", r.Broken, r.Plan, r.tail)
+			case verbose():
+				t.Logf("%s\n%s", r.Plan, r.tail)
+			}
+		})
 	}
 }
 
