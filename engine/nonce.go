@@ -18,6 +18,7 @@ type nonces struct {
 	readAt   time.Time          // of the last read of the account for them, successful or not
 	receipts map[txn.Hash]*txn.Receipt
 	settled  txn.Nonce                  // of the account, by the same read; 0: it failed
+	before   txn.Nonce                  // likewise, by the last successful read before that one
 	signed   []txn.SignedBytes          // by clients, not recorded as attempts yet
 	unread   bool                       // there may be bytes of clients after these
 	filled   map[txn.ReservationID]bool // their cancel transaction was queued
@@ -91,7 +92,8 @@ func (n *nonces) view(of []txn.ExternalNonce) txn.ExternalView {
 	}
 	return txn.ExternalView{
 		Nonces: of, Requests: n.requests, ReadAt: n.readAt, Receipts: n.receipts,
-		Settled: n.settled, Signed: n.signed, Filled: n.filled, OneByOne: len(n.suspects) > 0,
+		Settled: n.settled, Before: n.before, Signed: n.signed, Filled: n.filled,
+		OneByOne: len(n.suspects) > 0,
 	}
 }
 
@@ -182,6 +184,9 @@ func (a *actor) noteReported(s txn.ReadAccount, receipts map[txn.Hash]*txn.Recei
 		return
 	}
 	a.nonces.readAt, a.nonces.receipts = a.e.Clock.Now(), receipts
+	if a.nonces.settled > 0 {
+		a.nonces.before = a.nonces.settled
+	}
 	a.nonces.settled = 0
 	if account != nil {
 		a.nonces.settled = account.Settled

@@ -158,10 +158,14 @@ func (b *nonceBook) readDueAt() time.Time {
 	case s != nil && v.Head > s.Head && (v.Account == nil || v.Account.Head < v.Head):
 		return v.Now // a second read decides
 	}
-	if v.External.ReadAt.IsZero() {
+	wait := v.Policy.External.interval()
+	switch x := &v.External; {
+	case x.ReadAt.IsZero():
 		return v.Now
+	case len(b.rows) > 0 && b.rows[0].Nonce < x.Settled && b.rows[0].Nonce >= x.Before:
+		wait = min(wait, readPause) // the second read that settles it
 	}
-	return v.External.ReadAt.Add(v.Policy.External.interval())
+	return v.External.ReadAt.Add(wait)
 }
 
 // nonceDue returns the next times at which something becomes due for the nonces of clients.

@@ -67,16 +67,18 @@ func (b *nonceBook) protectUsed() (Step, bool) {
 	return nil, false
 }
 
-// settle accepts the nonces that the chain has passed for good. A receipt alone proves nothing
-// about a nonce: the hash comes from a client.
+// settle accepts the nonces that the chain has passed for good, by two reads: ACCEPTED is final,
+// and one endpoint may have a fault. A receipt alone proves nothing about a nonce: the hash comes
+// from a client.
 func (b *nonceBook) settle() {
 	v := b.v
 	if v.Account == nil || v.Cursor == nil {
 		return
 	}
+	settled := min(v.Account.Settled, v.External.Settled, v.External.Before)
 	for i := range b.rows {
 		n := &b.rows[i]
-		if n.Nonce >= v.Account.Settled {
+		if n.Nonce >= settled {
 			break
 		}
 		reason, message := NonceBySettled, fmt.Sprintf(
@@ -111,7 +113,7 @@ func (b *nonceBook) included(n *ExternalNonce) (Hash, *Receipt) {
 // those that are missing were read after the chain had used it.
 func (b *nonceBook) receiptsRead(n *ExternalNonce) bool {
 	for _, h := range n.Hashes {
-		if _, ok := b.v.External.Receipts[h]; !ok || n.Nonce >= b.v.External.Settled {
+		if _, ok := b.v.External.Receipts[h]; !ok {
 			return false
 		}
 	}

@@ -173,9 +173,10 @@ func TestExternal_Settled_ReasonNamesEvidence(t *testing.T) {
 		settled  Nonce
 		want     string
 	}{
-		"no hash":                  {nil, nil, 0, NonceBySettled},
+		"no hash":                  {nil, nil, 1, NonceBySettled},
+		"no hash, an older read":   {nil, nil, 0, ""},
 		"receipt":                  {[]Hash{h}, map[Hash]*Receipt{h: {}}, 1, NonceByReceipt},
-		"receipt of an older read": {[]Hash{h}, map[Hash]*Receipt{h: {}}, 0, NonceByReceipt},
+		"receipt of an older read": {[]Hash{h}, map[Hash]*Receipt{h: {}}, 0, ""},
 		"no receipt":               {[]Hash{h}, map[Hash]*Receipt{h: nil}, 1, NonceByOther},
 		"none before":              {[]Hash{h}, map[Hash]*Receipt{h: nil}, 0, ""},
 		"unread":                   {[]Hash{h}, nil, 1, ""},
@@ -183,6 +184,7 @@ func TestExternal_Settled_ReasonNamesEvidence(t *testing.T) {
 		v := externalView(NoncePending, &Account{Latest: 1, Pending: 1, Settled: 1})
 		v.External.Requests, v.External.Nonces[0].Hashes = nil, c.hashes
 		v.External.Receipts, v.External.Settled = c.receipts, c.settled
+		v.External.Before = 1
 		switch w := firstWrite(t, v); {
 		case w == nil && c.want != "":
 			t.Errorf("%s: it waits", name)

@@ -56,3 +56,23 @@ func TestExternal_UnreservedTx_Failed(t *testing.T) {
 		t.Fatalf("decided %+v", r)
 	}
 }
+
+// TestExternal_SettledOnce_NotAccepted: ACCEPTED is final, so one read of one endpoint is not
+// enough. The second read follows soon.
+func TestExternal_SettledOnce_NotAccepted(t *testing.T) {
+	t.Parallel()
+	v := externalView(NoncePending, &Account{Latest: 1, Pending: 1, Settled: 1})
+	v.External.Requests, v.External.Settled = nil, 1
+	if w := firstWrite(t, v); w != nil {
+		t.Fatalf("accepted by one read: %+v", w)
+	}
+	v.Now = v.External.ReadAt.Add(readPause)
+	step, _ := external(v)
+	if read, ok := step.(ReadAccount); !ok || !read.External {
+		t.Fatalf("no second read: %+v", step)
+	}
+	v.External.Before, v.External.ReadAt = 1, v.Now
+	if w := firstWrite(t, v); w == nil || w.Next.State != NonceAccepted {
+		t.Fatalf("not accepted by two: %+v", w)
+	}
+}
