@@ -42,8 +42,9 @@ func TestDeploy_Variables(t *testing.T) {
 	}
 	found := 0
 	elsewhere := append([]string{"FENCEPOST_IMAGE"}, config.ForeignVariables...)
+	variable := regexp.MustCompile(`\bFENCEPOST_[A-Z_]*[A-Z]\b`)
 	for path, text := range filesOfDeploy(t) {
-		for _, name := range regexp.MustCompile(`\bFENCEPOST_[A-Z_]+`).FindAllString(text, -1) {
+		for _, name := range variable.FindAllString(text, -1) {
 			if slices.Contains(elsewhere, name) {
 				continue
 			}

@@ -249,6 +249,44 @@ func verifyMounted(t *testing.T, c *corev1.ConfigMap, d *appsv1.Deployment) {
 	}
 }
 
+// TestChart_SeveralLedgers: nodes and migrations take each URL from the entry with its name.
+func TestChart_SeveralLedgers(t *testing.T) {
+	t.Parallel()
+	objects := render(t, map[string]any{"config": map[string]any{
+		"directory": map[string]any{"schema": "names"},
+		"ledgers": []any{
+			map[string]any{"name": "eu.1", "schema": "pay"}, map[string]any{"name": "us1"},
+		},
+	}})
+	pod := objects["Deployment"][0].(*appsv1.Deployment)
+	verifyPod(t, pod)
+	files := map[string]string{}
+	for _, e := range pod.Spec.Template.Spec.Containers[0].Env {
+		if strings.HasSuffix(e.Name, "_URL_FILE") {
+			files[e.Name] = e.Value
+		}
+	}
+	if want := map[string]string{
+		"FENCEPOST_LEDGERS_EU_1_URL_FILE": "/etc/fencepost/database/eu.1",
+		"FENCEPOST_LEDGERS_US1_URL_FILE":  "/etc/fencepost/database/us1",
+		"FENCEPOST_DIRECTORY_URL_FILE":    "/etc/fencepost/database/directory",
+	}; !maps.Equal(files, want) {
+		t.Errorf("the node has %v, want %v", files, want)
+	}
+	var migrated []string
+	for _, c := range objects["Job"][0].(*batchv1.Job).Spec.Template.Spec.Containers {
+		migrated = append(migrated, fmt.Sprintf("%s %s %v", c.Name,
+			c.Env[0].ValueFrom.SecretKeyRef.Key, c.Args))
+	}
+	if want := []string{
+		"migrate-eu-1 eu.1 [migrate up --schema=pay]",
+		"migrate-us1 us1 [migrate up]",
+		"migrate-directory directory [migrate up --schema=names]",
+	}; !slices.Equal(migrated, want) {
+		t.Errorf("the job runs %q, want %q", migrated, want)
+	}
+}
+
 func TestChart_UnknownValue_Rejected(t *testing.T) {
 	t.Parallel()
 	chart, err := loader.Load(folder)

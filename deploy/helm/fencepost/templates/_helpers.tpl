@@ -31,3 +31,14 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
+
+{{- /* The variable of the file with a ledger's URL. */ -}}
+{{- define "fencepost.ledgerVariable" -}}
+{{- regexReplaceAll "[^A-Z0-9]" (upper .) "_" | printf "FENCEPOST_LEDGERS_%s_URL_FILE" }}
+{{- end }}
+
+{{- /* The container that migrates a ledger. */ -}}
+{{- define "fencepost.migration" -}}
+{{- $name := regexReplaceAll "[^a-z0-9]" (.name | default "") "-" }}
+{{- printf "migrate-%s" $name | trunc 63 | trimSuffix "-" }}
+{{- end }}
