@@ -128,7 +128,7 @@ func useQuotas(group []*createJob) (uses []*quotaUse) {
 func (s *Store) openUsage(ctx context.Context, uses []*quotaUse) error {
 	var p db.OpenUsageParams
 	for _, use := range uses {
-		if _, open := s.usageOpen.Load(use.usageKey); !open {
+		if _, open := s.usageOpen.Load(use.usageKey); !open && use.chain != 0 { // 0: no account
 			p.Callers = append(p.Callers, use.caller)
 			p.ChainIds = append(p.ChainIds, int64(use.chain))
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holiman/uint256"
 	"pgregory.net/rapid"
@@ -344,5 +345,46 @@ func TestQuota_PolicyChanges_StrictestApplies(t *testing.T) {
 	}
 	if used := value[int](k, `SELECT value::INT FROM caller_usage`); used != 8 {
 		t.Errorf("%d counted", used)
+	}
+}
+
+// TestQuota_OthersNotInserted_UseNoRoom: a transaction that is not queued uses up no quota of
+// others in its statement.
+func TestQuota_OthersNotInserted_UseNoRoom(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, paused := k.submitter(s, "alice"), k.submitter(s, "paused")
+	k.exec(`UPDATE submitter SET status = 'PAUSED' WHERE name = 'paused'`)
+	three := payOf(id, txn.Quota{DayValue: uint256.NewInt(20)}, 10, 10, 10)
+	repeated := []Intent{three[0], three[0], three[1]}
+	unpaid := slices.Clone(three)
+	unpaid[0].Submitter = paused
+	late := payOf(id, txn.Quota{Rate: 1e-4}, 10, 10)
+	late[0].Terms.NotAfter = time.Now().Add(-time.Hour)
+	for name, batch := range map[string][]Intent{"repeated": repeated, "paused": unpaid,
+		"late": late} {
+		for i := range batch {
+			batch[i].Caller, batch[i].RequestID = name, name+batch[i].RequestID
+		}
+		refused := map[string]error{"paused": ErrPaused, "late": ErrLate}[name]
+		for i, r := range s.CreateTxs(k.ctx, batch) {
+			if i == 0 && !errors.Is(r.Err, refused) || i > 0 && r.Err != nil {
+				t.Errorf("%s: transaction %d: %v", name, i, r.Err)
+			}
+		}
+	}
+	if n := value[int](k, "SELECT count(*) FROM managed_tx"); n != 5 {
+		t.Errorf("%d transactions", n)
+	}
+	beyond := payOf(id, txn.Quota{DayValue: uint256.NewInt(20)}, 10, 10, 10)
+	for i := range beyond {
+		beyond[i].Caller, beyond[i].RequestID = "beyond", "beyond"+beyond[i].RequestID
+	}
+	for i, r := range s.CreateTxs(k.ctx, append(beyond[:1:1], beyond...)) {
+		_, denied := errors.AsType[*PolicyError](r.Err)
+		if denied != (i == 3) {
+			t.Errorf("with a repeat: transaction %d: %v", i, r.Err)
+		}
 	}
 }
