@@ -251,3 +251,22 @@ func TestSealMoved_NoRights_NamesGrants(t *testing.T) {
 		t.Errorf("without rights: %v", err)
 	}
 }
+
+// TestRecover_WithoutDirectory_NoAnswer: a recovery without directory.url is no answer of the
+// directory, also with the tables of an earlier one in this database.
+func TestRecover_WithoutDirectory_NoAnswer(t *testing.T) {
+	t.Parallel()
+	k := newMoveKit(t)
+	k.old.exec("INSERT INTO directory_ledger (no, name, ledger_id) " +
+		"SELECT l.directory_no, 'eu1', l.ledger_id FROM ledger l")
+	alice, l := k.old.owned(k.eu, "alice")
+	k.moves(k.prepare("alice"), l)
+	k.unseal()
+	k.old.exec("UPDATE ledger SET timeline = timeline + 1")
+	alone := k.old.open("recover", k.old.asOwner, func(c *Config) { c.Adopts = true })
+	_, err := alone.Recover(k.ctx)
+	k.must(err)
+	if got, err := k.eu.AcquireOne(k.ctx, alice); err != nil || got != nil {
+		t.Errorf("the old ledger gave a lease before the directory was asked: %v %v", got, err)
+	}
+}

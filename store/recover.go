@@ -71,7 +71,7 @@ type MoveReport struct {
 func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 	var report RecoverReport
 	const verb = "recover the ledger"
-	self, away, err := s.mustSeal(ctx)
+	_, away, err := s.mustSeal(ctx)
 	if err != nil {
 		return RecoverReport{}, s.failed(ctx, verb, err)
 	}
@@ -85,7 +85,7 @@ func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 		if report, err = recoverAll(ctx, db.New(tx)); err != nil {
 			return err
 		}
-		_, err = adopt(ctx, tx, adoption{asked: s.mayHaveMoved(self), compared: true})
+		_, err = adopt(ctx, tx, adoption{asked: s.cfg.Directory != nil, compared: true})
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 func (s *Store) Move(ctx context.Context) (MoveReport, error) {
 	var report MoveReport
 	const verb = "move the ledger"
-	self, away, err := s.mustSeal(ctx)
+	_, away, err := s.mustSeal(ctx)
 	if err != nil {
 		return MoveReport{}, s.failed(ctx, verb, err)
 	}
@@ -121,7 +121,7 @@ func (s *Store) Move(ctx context.Context) (MoveReport, error) {
 		if report.FeedEpoch, err = db.New(tx).RaiseFeedEpoch(ctx); err != nil {
 			return err
 		}
-		report.Events, err = adopt(ctx, tx, adoption{asked: s.mayHaveMoved(self)})
+		report.Events, err = adopt(ctx, tx, adoption{asked: s.cfg.Directory != nil})
 		if err != nil {
 			return err
 		}
