@@ -311,3 +311,28 @@ func TestTopUp_UnknownNames_CountedAndLoggedOnce(t *testing.T) {
 		t.Errorf("counted %v, logged %v", held, log.seen)
 	}
 }
+
+// TestTopUp_Voided_DecidedAgain: a decided top-up that no rule allows any more holds the account,
+// until an operator voids it. The next need has one transaction.
+func TestTopUp_Voided_DecidedAgain(t *testing.T) {
+	t.Parallel()
+	r := newTreasury(t, 3)
+	r.chain.Drain(devchain.Address(1))
+	r.decideOnly()
+	r.rule.From = "s2"
+	r.chain.Fund(devchain.Address(2), ether(100))
+	w := r.watch("x", nil)
+	r.look(w)
+	r.heldBy(1, 1, funds.HeldNoRule)
+	owner := r.openStore("owner", r.db.URL)
+	if _, err := owner.VoidTopUp(t.Context(), r.submitters[1], store.Ask{}); err != nil {
+		t.Fatal(err)
+	}
+	r.look(w)
+	u := r.topUps(1)
+	created := r.number("SELECT count(*) FROM managed_tx WHERE submitter_id = $1 AND caller = $2",
+		r.submitters[2], store.TopUpCaller)
+	if r.count(1) != 2 || u.TopUp.No != 2 || created != 1 || u.Held != "" {
+		t.Errorf("%d transactions; %+v", created, u)
+	}
+}

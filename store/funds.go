@@ -48,7 +48,8 @@ type Funds struct {
 	Low       bool
 	Falls     int64  // how often it became low
 	Held      string // why it gets no top-up; empty: it needs none, or gets one
-	TopUp     TopUp  // the newest
+	TopUp     TopUp  // the newest that is not void
+	LastNo    int64  // of the newest, void or not
 	DayAmount txn.Wei
 }
 
@@ -63,7 +64,7 @@ func (s *Store) FundsOf(ctx context.Context,
 	all := make(map[txn.SubmitterID]Funds, len(rows))
 	for _, r := range rows {
 		f := Funds{ReadAt: r.ReadAt, Low: r.Low, Falls: r.Falls, Held: r.Held,
-			DayAmount: amount(r.DayAmount),
+			DayAmount: amount(r.DayAmount), LastNo: r.LastNo,
 			TopUp: TopUp{No: r.No, Treasury: txn.SubmitterID(r.TreasuryID),
 				From:      r.Treasury,
 				RequestID: r.RequestID, Amount: amount(r.Amount), CreatedAt: r.CreatedAt,
@@ -105,7 +106,7 @@ type TopUpNeed struct {
 // top-up is not final, or the limit is reached. The transaction is created afterwards, with
 // CreateTopUp, by any node that reads the record.
 func (s *Store) DecideTopUp(ctx context.Context, n TopUpNeed) (TopUp, bool, error) {
-	u := TopUp{No: n.Funds.TopUp.No + 1, Treasury: n.Treasury, Amount: n.Amount,
+	u := TopUp{No: n.Funds.LastNo + 1, Treasury: n.Treasury, Amount: n.Amount,
 		RequestID: "top-up/" + uuid.NewString()}
 	u.MAC = s.topUpMAC(n.Submitter, n.To, u)
 	rows, err := s.read().DecideTopUp(ctx, db.DecideTopUpParams{
@@ -141,6 +142,46 @@ func (s *Store) CreateTopUp(ctx context.Context, to txn.Submitter,
 		Payload: txn.Payload{To: &to.Address, Value: u.Amount},
 		Labels:  map[string]string{TopUpLabel: to.Name},
 	})
+}
+
+// ErrNoTopUp is returned for an account without a top-up.
+var ErrNoTopUp = errors.New("no top-up of the account was decided")
+
+// TopUpSentError is returned for a top-up whose transaction exists.
+type TopUpSentError struct{ Tx string }
+
+func (e *TopUpSentError) Error() string {
+	return "the newest top-up of the account has a transaction: " + e.Tx
+}
+
+// VoidTopUp ends the newest top-up of an account, for which there is no transaction, and returns
+// its number. No node can create its transaction any more, also one that has read it before, and
+// the next need is decided again. Repeating it changes nothing. Nodes have no right to do this; the
+// role must own the tables.
+//
+// Errors: ErrNoTopUp, and a TopUpSentError.
+func (s *Store) VoidTopUp(ctx context.Context, id txn.SubmitterID,
+	ask Ask) (no int64, err error) {
+	verb := fmt.Sprintf("void the top-up of submitter %d", id)
+	var sent string
+	err = pgx.BeginFunc(ctx, s.api, func(tx pgx.Tx) (err error) {
+		q := db.New(tx)
+		if no, err = q.LockTopUp(ctx, int32(id)); err != nil {
+			return err
+		}
+		sent, err = q.VoidTopUp(ctx, db.VoidTopUpParams{SubmitterID: int32(id), No: no,
+			Reason: ask.Reason, Operator: ask.Operator})
+		return err
+	})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return 0, fmt.Errorf("store: %s: %w", verb, ErrNoTopUp)
+	case err != nil:
+		return 0, s.failed(ctx, verb, err)
+	case sent != "":
+		return 0, fmt.Errorf("store: %s: %w", verb, &TopUpSentError{sent})
+	}
+	return no, nil
 }
 
 // LowChange is a change of the judgement whether an account is low.

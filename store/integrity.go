@@ -140,6 +140,7 @@ var schemaObjects = []string{
 	"managed_tx.managed_tx_version_check",
 	"managed_tx.move_is_legal",
 	"managed_tx.nonce_is_reserved",
+	"managed_tx.top_up_is_in_force",
 	"node.node_node_id_check",
 	"node.node_pkey",
 	"nonce_gap.gap_is_free",

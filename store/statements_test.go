@@ -133,6 +133,8 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		"OpenBalances": {"INSERT INTO account_balance"},
 		"RecordLow":    {"INSERT INTO tx_event", "UPDATE account_balance"},
 		"RecordHeld":   {"UPDATE account_balance"},
+		// An operator's action, as the owner of the tables, on a top-up without a transaction.
+		"VoidTopUp": {"INSERT INTO submitter_command", "UPDATE top_up"},
 		// Quotas guard the queue, and no law rests on them.
 		"OpenUsage": {"INSERT INTO caller_usage"},
 		"CancelQueued": {

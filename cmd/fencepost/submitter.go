@@ -17,7 +17,7 @@ func (p *program) submitterCommand() *cobra.Command {
 		p.submitterAddCommand(f), p.submitterListCommand(f), p.submitterShowCommand(f),
 		p.submitterUpdateCommand(f), p.submitterPauseCommand(f), p.submitterResumeCommand(f),
 		p.submitterProtectCommand(f), p.submitterExitProtectCommand(f), p.submitterLogCommand(f),
-		p.submitterMoveCommand())
+		p.submitterMoveCommand(), p.submitterVoidTopUpCommand())
 	f.add(c)
 	return c
 }

@@ -2,7 +2,8 @@
 -- lets one of several nodes decide.
 
 -- FundsOf returns, for each account, the last judgement of its balance, the newest top-up with the
--- state of its transaction (empty: there is none yet), and the amount of the last 24 hours.
+-- state of its transaction (empty: there is none yet), and the amount of the last 24 hours. A void
+-- top-up counts only for last_no.
 -- name: FundsOf :many
 SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
        coalesce(b.low, FALSE)::BOOLEAN AS low, coalesce(b.falls, 0)::BIGINT AS falls,
@@ -18,24 +19,26 @@ SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
        coalesce(t.terminal_at, 'epoch')::TIMESTAMPTZ AS final_at,
        coalesce(u.mac, ''::BYTEA)::BYTEA AS mac,
        (SELECT coalesce(sum(d.amount), 0)::TEXT FROM top_up d
-         WHERE d.submitter_id = s.submitter_id
-           AND d.created_at > clock_timestamp() - INTERVAL '1 day') AS day_amount
+         WHERE d.submitter_id = s.submitter_id AND d.voided_at IS NULL
+           AND d.created_at > clock_timestamp() - INTERVAL '1 day') AS day_amount,
+       (SELECT coalesce(max(d.no), 0)::BIGINT FROM top_up d
+         WHERE d.submitter_id = s.submitter_id) AS last_no
   FROM submitter s
   LEFT JOIN account_balance b ON b.submitter_id = s.submitter_id
   LEFT JOIN LATERAL (
        SELECT n.no, n.treasury_id, n.request_id, n.amount, n.mac, n.created_at
          FROM top_up n
-        WHERE n.submitter_id = s.submitter_id
+        WHERE n.submitter_id = s.submitter_id AND n.voided_at IS NULL
         ORDER BY n.no DESC
         LIMIT 1) u ON TRUE
   LEFT JOIN submitter f ON f.submitter_id = u.treasury_id
   LEFT JOIN managed_tx t ON t.submitter_id = u.treasury_id AND t.request_id = u.request_id
  WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
 
--- DecideTopUp records the top-up @no, if it follows the newest one, whose transaction is final, the
--- limit of 24 hours allows the amount, and what it was decided on was read within a minute. Of
--- several nodes the key lets one record it. The treasury is on the chain of the account. It is
--- locked, so that it does not move to another ledger meanwhile.
+-- DecideTopUp records the top-up @no if it follows the newest one, and the newest one that is not
+-- void is final. The limit of 24 hours must allow the amount, and the reading that it was decided
+-- on is at most a minute old. Of several nodes the key lets one record it. The treasury is on the
+-- chain of the account. It is locked, so that it does not move to another ledger meanwhile.
 -- name: DecideTopUp :execrows
 WITH treasury AS MATERIALIZED (
     SELECT m.submitter_id, m.chain_id FROM submitter m
@@ -49,19 +52,53 @@ SELECT s.submitter_id, @no::BIGINT, f.submitter_id, @request_id::TEXT,
   JOIN treasury f ON f.chain_id = s.chain_id
   LEFT JOIN LATERAL (
        SELECT n.no, n.treasury_id, n.request_id FROM top_up n
-        WHERE n.submitter_id = s.submitter_id
+        WHERE n.submitter_id = s.submitter_id AND n.voided_at IS NULL
         ORDER BY n.no DESC
         LIMIT 1) u ON TRUE
   LEFT JOIN managed_tx t ON t.submitter_id = u.treasury_id AND t.request_id = u.request_id
  WHERE s.submitter_id = @submitter_id
    AND @read_at::TIMESTAMPTZ > clock_timestamp() - INTERVAL '1 minute'
-   AND coalesce(u.no, 0) + 1 = @no::BIGINT
+   AND (SELECT coalesce(max(d.no), 0) FROM top_up d
+         WHERE d.submitter_id = @submitter_id) + 1 = @no::BIGINT
    AND (u.no IS NULL OR t.state IN ('CONFIRMED', 'FAILED_FINAL', 'CANCELLED'))
    AND (SELECT coalesce(sum(d.amount), 0) FROM top_up d
-         WHERE d.submitter_id = @submitter_id
+         WHERE d.submitter_id = @submitter_id AND d.voided_at IS NULL
            AND d.created_at > clock_timestamp() - INTERVAL '1 day')
        + CAST(@amount::TEXT AS NUMERIC) <= CAST(@day_limit::TEXT AS NUMERIC)
     ON CONFLICT DO NOTHING;
+
+-- LockTopUp returns the number of the newest top-up of an account, and locks its treasury: the next
+-- statement sees each transaction that was inserted for it, and none can be inserted meanwhile.
+-- name: LockTopUp :one
+SELECT u.no FROM top_up u
+  JOIN submitter f ON f.submitter_id = u.treasury_id
+ WHERE u.submitter_id = @submitter_id
+ ORDER BY u.no DESC
+ LIMIT 1
+   FOR UPDATE OF f;
+
+-- VoidTopUp ends a top-up and records the command, or returns the transaction of the top-up. It
+-- needs the lock of LockTopUp, and a snapshot that is newer. A void top-up stays void.
+-- name: VoidTopUp :one
+WITH voided AS (
+    UPDATE top_up u
+       SET voided_at = clock_timestamp()
+     WHERE u.submitter_id = @submitter_id AND u.no = @no AND u.voided_at IS NULL
+       AND NOT EXISTS (SELECT FROM managed_tx t
+                        WHERE t.submitter_id = u.treasury_id AND t.request_id = u.request_id)
+    RETURNING u.submitter_id, u.no
+), command_recorded AS (
+    INSERT INTO submitter_command (submitter_id, kind, action, reason, operator, applied_at,
+                                   result)
+    SELECT v.submitter_id, 'UPDATE', 'TOP_UP_VOIDED',
+           concat_ws(': ', 'top-up ' || v.no, NULLIF(@reason::TEXT, '')), @operator::TEXT,
+           clock_timestamp(), 'APPLIED'
+      FROM voided v
+)
+SELECT coalesce(t.tx_id::TEXT, '')::TEXT AS tx_id
+  FROM top_up u
+  LEFT JOIN managed_tx t ON t.submitter_id = u.treasury_id AND t.request_id = u.request_id
+ WHERE u.submitter_id = @submitter_id AND u.no = @no;
 
 -- OpenBalances makes the rows that judgements are recorded in.
 -- name: OpenBalances :exec

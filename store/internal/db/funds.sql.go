@@ -25,16 +25,17 @@ SELECT s.submitter_id, $1::BIGINT, f.submitter_id, $2::TEXT,
   JOIN treasury f ON f.chain_id = s.chain_id
   LEFT JOIN LATERAL (
        SELECT n.no, n.treasury_id, n.request_id FROM top_up n
-        WHERE n.submitter_id = s.submitter_id
+        WHERE n.submitter_id = s.submitter_id AND n.voided_at IS NULL
         ORDER BY n.no DESC
         LIMIT 1) u ON TRUE
   LEFT JOIN managed_tx t ON t.submitter_id = u.treasury_id AND t.request_id = u.request_id
  WHERE s.submitter_id = $5
    AND $6::TIMESTAMPTZ > clock_timestamp() - INTERVAL '1 minute'
-   AND coalesce(u.no, 0) + 1 = $1::BIGINT
+   AND (SELECT coalesce(max(d.no), 0) FROM top_up d
+         WHERE d.submitter_id = $5) + 1 = $1::BIGINT
    AND (u.no IS NULL OR t.state IN ('CONFIRMED', 'FAILED_FINAL', 'CANCELLED'))
    AND (SELECT coalesce(sum(d.amount), 0) FROM top_up d
-         WHERE d.submitter_id = $5
+         WHERE d.submitter_id = $5 AND d.voided_at IS NULL
            AND d.created_at > clock_timestamp() - INTERVAL '1 day')
        + CAST($3::TEXT AS NUMERIC) <= CAST($7::TEXT AS NUMERIC)
     ON CONFLICT DO NOTHING
@@ -51,10 +52,10 @@ type DecideTopUpParams struct {
 	TreasuryID  int32
 }
 
-// DecideTopUp records the top-up @no, if it follows the newest one, whose transaction is final, the
-// limit of 24 hours allows the amount, and what it was decided on was read within a minute. Of
-// several nodes the key lets one record it. The treasury is on the chain of the account. It is
-// locked, so that it does not move to another ledger meanwhile.
+// DecideTopUp records the top-up @no if it follows the newest one, and the newest one that is not
+// void is final. The limit of 24 hours must allow the amount, and the reading that it was decided
+// on is at most a minute old. Of several nodes the key lets one record it. The treasury is on the
+// chain of the account. It is locked, so that it does not move to another ledger meanwhile.
 func (q *Queries) DecideTopUp(ctx context.Context, arg DecideTopUpParams) (int64, error) {
 	result, err := q.db.Exec(ctx, decideTopUp,
 		arg.No,
@@ -88,14 +89,16 @@ SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
        coalesce(t.terminal_at, 'epoch')::TIMESTAMPTZ AS final_at,
        coalesce(u.mac, ''::BYTEA)::BYTEA AS mac,
        (SELECT coalesce(sum(d.amount), 0)::TEXT FROM top_up d
-         WHERE d.submitter_id = s.submitter_id
-           AND d.created_at > clock_timestamp() - INTERVAL '1 day') AS day_amount
+         WHERE d.submitter_id = s.submitter_id AND d.voided_at IS NULL
+           AND d.created_at > clock_timestamp() - INTERVAL '1 day') AS day_amount,
+       (SELECT coalesce(max(d.no), 0)::BIGINT FROM top_up d
+         WHERE d.submitter_id = s.submitter_id) AS last_no
   FROM submitter s
   LEFT JOIN account_balance b ON b.submitter_id = s.submitter_id
   LEFT JOIN LATERAL (
        SELECT n.no, n.treasury_id, n.request_id, n.amount, n.mac, n.created_at
          FROM top_up n
-        WHERE n.submitter_id = s.submitter_id
+        WHERE n.submitter_id = s.submitter_id AND n.voided_at IS NULL
         ORDER BY n.no DESC
         LIMIT 1) u ON TRUE
   LEFT JOIN submitter f ON f.submitter_id = u.treasury_id
@@ -123,12 +126,14 @@ type FundsOfRow struct {
 	FinalAt      time.Time
 	Mac          []byte
 	DayAmount    string
+	LastNo       int64
 }
 
 // Balances of accounts, and their top-ups. No lease is needed: a top-up is an intent, and its key
 // lets one of several nodes decide.
 // FundsOf returns, for each account, the last judgement of its balance, the newest top-up with the
-// state of its transaction (empty: there is none yet), and the amount of the last 24 hours.
+// state of its transaction (empty: there is none yet), and the amount of the last 24 hours. A void
+// top-up counts only for last_no.
 func (q *Queries) FundsOf(ctx context.Context, submitterIds []int32) ([]FundsOfRow, error) {
 	rows, err := q.db.Query(ctx, fundsOf, submitterIds)
 	if err != nil {
@@ -158,6 +163,7 @@ func (q *Queries) FundsOf(ctx context.Context, submitterIds []int32) ([]FundsOfR
 			&i.FinalAt,
 			&i.Mac,
 			&i.DayAmount,
+			&i.LastNo,
 		); err != nil {
 			return nil, err
 		}
@@ -167,6 +173,24 @@ func (q *Queries) FundsOf(ctx context.Context, submitterIds []int32) ([]FundsOfR
 		return nil, err
 	}
 	return items, nil
+}
+
+const lockTopUp = `-- name: LockTopUp :one
+SELECT u.no FROM top_up u
+  JOIN submitter f ON f.submitter_id = u.treasury_id
+ WHERE u.submitter_id = $1
+ ORDER BY u.no DESC
+ LIMIT 1
+   FOR UPDATE OF f
+`
+
+// LockTopUp returns the number of the newest top-up of an account, and locks its treasury: the next
+// statement sees each transaction that was inserted for it, and none can be inserted meanwhile.
+func (q *Queries) LockTopUp(ctx context.Context, submitterID int32) (int64, error) {
+	row := q.db.QueryRow(ctx, lockTopUp, submitterID)
+	var no int64
+	err := row.Scan(&no)
+	return no, err
 }
 
 const openBalances = `-- name: OpenBalances :exec
@@ -264,4 +288,47 @@ func (q *Queries) RecordLow(ctx context.Context, arg RecordLowParams) (int64, er
 	var falls int64
 	err := row.Scan(&falls)
 	return falls, err
+}
+
+const voidTopUp = `-- name: VoidTopUp :one
+WITH voided AS (
+    UPDATE top_up u
+       SET voided_at = clock_timestamp()
+     WHERE u.submitter_id = $1 AND u.no = $2 AND u.voided_at IS NULL
+       AND NOT EXISTS (SELECT FROM managed_tx t
+                        WHERE t.submitter_id = u.treasury_id AND t.request_id = u.request_id)
+    RETURNING u.submitter_id, u.no
+), command_recorded AS (
+    INSERT INTO submitter_command (submitter_id, kind, action, reason, operator, applied_at,
+                                   result)
+    SELECT v.submitter_id, 'UPDATE', 'TOP_UP_VOIDED',
+           concat_ws(': ', 'top-up ' || v.no, NULLIF($3::TEXT, '')), $4::TEXT,
+           clock_timestamp(), 'APPLIED'
+      FROM voided v
+)
+SELECT coalesce(t.tx_id::TEXT, '')::TEXT AS tx_id
+  FROM top_up u
+  LEFT JOIN managed_tx t ON t.submitter_id = u.treasury_id AND t.request_id = u.request_id
+ WHERE u.submitter_id = $1 AND u.no = $2
+`
+
+type VoidTopUpParams struct {
+	SubmitterID int32
+	No          int64
+	Reason      string
+	Operator    string
+}
+
+// VoidTopUp ends a top-up and records the command, or returns the transaction of the top-up. It
+// needs the lock of LockTopUp, and a snapshot that is newer. A void top-up stays void.
+func (q *Queries) VoidTopUp(ctx context.Context, arg VoidTopUpParams) (string, error) {
+	row := q.db.QueryRow(ctx, voidTopUp,
+		arg.SubmitterID,
+		arg.No,
+		arg.Reason,
+		arg.Operator,
+	)
+	var tx_id string
+	err := row.Scan(&tx_id)
+	return tx_id, err
 }

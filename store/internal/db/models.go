@@ -418,6 +418,7 @@ type TopUp struct {
 	Amount      string
 	Mac         []byte
 	CreatedAt   time.Time
+	VoidedAt    *time.Time
 }
 
 type TxApproval struct {

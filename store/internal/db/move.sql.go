@@ -380,7 +380,7 @@ SELECT s.name, s.chain_id, s.address, s.status, s.moved_to, s.move_id, l.fencing
           LEFT JOIN managed_tx t
                  ON t.submitter_id = u.treasury_id AND t.request_id = u.request_id
          WHERE (u.submitter_id = s.submitter_id OR u.treasury_id = s.submitter_id)
-           AND t.terminal_at IS NULL)::BIGINT AS top_ups,
+           AND u.voided_at IS NULL AND t.terminal_at IS NULL)::BIGINT AS top_ups,
        (EXISTS (SELECT FROM pool_member p
                  WHERE p.submitter_id = s.submitter_id))::BOOLEAN AS pooled
   FROM submitter s
