@@ -439,14 +439,14 @@ func (m *AccountMove) failed(ctx context.Context, err error) error {
 	switch pg, _ := errors.AsType[*pgconn.PgError](err); {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil:
-		return m.ended(ctx, "")
 	case pg != nil && pg.Code == notPermitted:
 		return fmt.Errorf("store: %s: a role does not own the tables of its database; run this "+
 			"as the owner", verb)
 	case pg == nil && (errors.Is(err, ErrCannotMove) || errors.Is(err, ErrSubmitterNotFound) ||
 		errors.Is(err, errStopped)):
 		return fmt.Errorf("store: %s: %w", verb, err)
+	case ctx.Err() != nil:
+		return m.ended(ctx, "")
 	}
 	return m.from.failed(ctx, verb, err)
 }

@@ -25,7 +25,7 @@ transaction later, and the account is topped up again when it needs it. A top-up
 is refused: cancel the transaction instead.
 
 Nodes may run. Upgrade all of them first: an older one tries to create the transaction until it is
-upgraded, without success. Look at "fencepost balances" before you repeat the command: a new top-up
+upgraded, without success. Check "fencepost balances" before you repeat the command: a new top-up
 may have been decided. It is recorded with the commands of the account. The role in the URL must own
 the tables.`,
 		Example: "  fencepost submitter void-top-up alice --reason \"bank is closed\" " +
