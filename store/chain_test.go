@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -183,5 +185,25 @@ func TestHistory_ManyEvents_SeveralCheckpoints(t *testing.T) {
 		if v.Check != "checkpoint_changed" { // that is the statement above
 			t.Errorf("%+v", v)
 		}
+	}
+}
+
+// TestChain_LedgerWithoutStatistics_ReadsOneRow: the hash of a first event finds its transaction by
+// the key, however many the account has, also before the first ANALYZE.
+func TestChain_LedgerWithoutStatistics_ReadsOneRow(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	for n := range 200 {
+		k.queue(s, id, fmt.Sprintf("a%03d", n))
+	}
+	tx := k.begin(id, "last in the order of request ids")
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	var read int
+	k.must(tx.QueryRow(k.ctx, `SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables
+		WHERE relid = 'managed_tx'::REGCLASS`).Scan(&read))
+	if read > 5 {
+		t.Errorf("%d rows of transactions were read", read)
 	}
 }
