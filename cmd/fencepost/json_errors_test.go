@@ -65,6 +65,7 @@ var failing = map[string]string{
 	"submitter resume":       "a",
 	"submitter show":         "a",
 	"submitter update":       "a --on-failure pause",
+	"submitter void-top-up":  "a --reason x --config @/none",
 	"tx approve":             anID,
 	"tx cancel":              anID,
 	"tx create":              "--submitter a --to " + recipient,
