@@ -323,5 +323,5 @@ func (w *World) judgeNeeds() {
 // TestFundsSeeds runs simulations whose accounts lose their funds.
 func TestFundsSeeds(t *testing.T) {
 	t.Parallel()
-	playSeeds(t, fundsFlag, DrawFunds)
+	playSeeds(t, "funds", DrawFunds)
 }

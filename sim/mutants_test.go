@@ -14,15 +14,19 @@ import (
 )
 
 var (
-	mutantsFlag  = flag.Bool("mutants", false, "hunt every mutant, not only a few")
-	mutantFlag   = flag.String("mutant", "", "hunt only this mutant")
-	enoughFlag   = flag.Int("enough", 300, "maximum number of seeds per mutant")
-	sinksFlag    = flag.Bool("sinks", false, "with -hunt: nodes deliver events to a receiver")
-	holdsFlag    = flag.Bool("external", false, "with -hunt: clients reserve nonces")
-	policiesFlag = flag.Bool("policies", false, "with -hunt: calls need approvals")
-	fundsFlag    = flag.Bool("funds", false, "with -hunt: accounts lose their funds")
-	accountsFlag = flag.Bool("accounts", false, "with -hunt: accounts move between ledgers")
-	movesFlag    = flag.Bool("moves", false,
+	mutantsFlag = flag.Bool("mutants", false, "hunt every mutant, not only a few")
+	mutantFlag  = flag.String("mutant", "", "hunt only this mutant")
+	enoughFlag  = flag.Int("enough", 300, "maximum number of seeds per mutant")
+	sinksFlag   = flag.Bool("sinks", false, "with -hunt: nodes deliver events to a receiver")
+	holdsFlag   = flag.Bool("external", false,
+		"only plans whose clients reserve nonces; also with -hunt")
+	policiesFlag = flag.Bool("policies", false,
+		"only plans whose calls need approvals; also with -hunt")
+	fundsFlag = flag.Bool("funds", false,
+		"only plans whose accounts lose their funds; also with -hunt")
+	accountsFlag = flag.Bool("accounts", false,
+		"only plans whose accounts move between ledgers; also with -hunt")
+	movesFlag = flag.Bool("moves", false,
 		"with -hunt: as -sinks, and PostgreSQL restarts and the ledger moves")
 	huntFlag = flag.Int("hunt", 0,
 		"run up to this many seeds in sequence until one breaks a law")

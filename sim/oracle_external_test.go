@@ -118,5 +118,5 @@ func (w *World) judgeNumbers(l *ledger, id int32, rows map[int64]nonceRow) {
 // TestExternalSeeds runs simulations whose clients reserve nonces and sign themselves.
 func TestExternalSeeds(t *testing.T) {
 	t.Parallel()
-	playSeeds(t, holdsFlag, DrawExternal)
+	playSeeds(t, "external", DrawExternal)
 }

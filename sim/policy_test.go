@@ -244,5 +244,5 @@ func (w *World) judgePolicies(l *ledger) {
 // TestPolicySeeds runs simulations whose calls need approvals and violate policies.
 func TestPolicySeeds(t *testing.T) {
 	t.Parallel()
-	playSeeds(t, policiesFlag, DrawPolicies)
+	playSeeds(t, "policies", DrawPolicies)
 }

@@ -26,8 +26,20 @@ var (
 	firstFlag = flag.Uint64("first", 1, "first seed")
 )
 
-// kinds are the flags of plans that [DrawExternal] and others draw.
-var kinds = []*bool{holdsFlag, policiesFlag, fundsFlag, accountsFlag}
+// kinds are the flags of plans that [DrawExternal] and others draw, by their names.
+var kinds = map[string]*bool{
+	"external": holdsFlag, "policies": policiesFlag, "funds": fundsFlag, "accounts": accountsFlag,
+}
+
+// someKind reports whether only plans of one kind are to run.
+func someKind() bool {
+	for _, kind := range kinds {
+		if *kind {
+			return true
+		}
+	}
+	return false
+}
 
 func verbose() bool { return *seedFlag != 0 }
 
@@ -36,7 +48,7 @@ func TestSeeds(t *testing.T) {
 	t.Parallel()
 	switch {
 	case *huntFlag != 0:
-	case slices.ContainsFunc(kinds, func(kind *bool) bool { return *kind }): // see playSeeds
+	case someKind(): // see playSeeds
 	case *seedFlag != 0:
 		r := Play(t, Draw(*seedFlag).Without(dropped(t)...))
 		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, at rest after %v, digest %x, faults %v\n", r.Plan,
@@ -60,18 +72,18 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// playSeeds runs one simulation per seed of another kind of plan. only is the flag of this kind:
-// with it no other one runs.
-func playSeeds(t *testing.T, only *bool, draw func(seed uint64) Plan) {
+// playSeeds runs one simulation per seed of another kind of plan. With the flag of this kind no
+// other one runs.
+func playSeeds(t *testing.T, kind string, draw func(seed uint64) Plan) {
 	t.Helper()
+	only := *kinds[kind]
 	first, count := *firstFlag, max(2, *seedsFlag/10)
 	switch {
-	case *huntFlag != 0, *seedFlag != 0 && !*only, !*only && slices.ContainsFunc(kinds,
-		func(kind *bool) bool { return *kind }):
+	case *huntFlag != 0, !only && (*seedFlag != 0 || someKind()):
 		return
 	case *seedFlag != 0:
 		first, count = *seedFlag, 1
-	case *only:
+	case only:
 		count = *seedsFlag
 	}
 	for i := range count {
@@ -82,7 +94,8 @@ func playSeeds(t *testing.T, only *bool, draw func(seed uint64) Plan) {
 				r.Rest.Seconds(), r.Faults)
 			switch {
 			case len(r.Broken) > 0:
-				t.Errorf("broken: %q\n%s\n%s", r.Broken, r.Plan, r.tail)
+				t.Errorf("broken: %q\n%s\n%s\nrepeat: %s", r.Broken, r.Plan, r.tail,
+					repeat(r.Plan, kind, dropped(t)))
 			case verbose():
 				t.Logf("%s\n%s", r.Plan, r.tail)
 			}
@@ -106,15 +119,23 @@ func dropped(t *testing.T) (drop []int) {
 func (r Result) report(t *testing.T) {
 	t.Helper()
 	small, drop := r.shrink(t)
-	again := fmt.Sprintf("make sim SEED=%d", r.Plan.Seed)
-	if len(drop) > 0 {
-		again += " DROP=" + strings.Trim(strings.ReplaceAll(fmt.Sprint(drop), " ", ","), "[]")
-	}
 	t.Errorf(
 		"seed %d breaks a law:\n  %s\n\n%s\nwith only the necessary faults:\n  %s\n\n%s\n"+
 			"last steps:\n%s\nrepeat: %s",
 		r.Plan.Seed, strings.Join(r.Broken, "\n  "), r.Plan, strings.Join(small.Broken, "\n  "),
-		small.Plan, small.tail, again)
+		small.Plan, small.tail, repeat(r.Plan, "", drop))
+}
+
+// repeat returns the command that runs a plan again. Without a kind it is one of [Draw].
+func repeat(p Plan, kind string, drop []int) string {
+	again := fmt.Sprintf("make sim SEED=%d", p.Seed)
+	if kind != "" {
+		again += " PLAN=" + kind
+	}
+	if len(drop) > 0 {
+		again += " DROP=" + strings.Trim(strings.ReplaceAll(fmt.Sprint(drop), " ", ","), "[]")
+	}
+	return again
 }
 
 // shrinks counts the runs spent on shrinking plans, over all failures.
