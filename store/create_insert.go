@@ -11,6 +11,9 @@ import (
 )
 
 func (s *Store) insertCreates(ctx context.Context, group, reserved []*createJob) *refusal {
+	for _, job := range group {
+		job.quota = 0 // of an earlier statement
+	}
 	if len(reserved) == 0 {
 		return s.findCreated(ctx, group)
 	}

@@ -78,7 +78,7 @@ type quotaUse struct {
 	value, gas big.Int
 	creates    int64
 
-	one big.Int // of a job, and its memory
+	one big.Int // scratch space of add
 }
 
 // add adds a job. While a policy changes, jobs may differ: the strictest quota applies to all.
@@ -127,26 +127,28 @@ func useQuotas(group []*createJob) (uses []*quotaUse) {
 // openUsage makes the rows that quotas are counted in.
 func (s *Store) openUsage(ctx context.Context, uses []*quotaUse) error {
 	var p db.OpenUsageParams
+	var opened []usageKey
 	for _, use := range uses {
 		if _, open := s.usageOpen.Load(use.usageKey); !open && use.chain != 0 { // 0: no account
 			p.Callers = append(p.Callers, use.caller)
 			p.ChainIds = append(p.ChainIds, int64(use.chain))
+			opened = append(opened, use.usageKey)
 		}
 	}
-	if len(p.Callers) == 0 {
+	if len(opened) == 0 {
 		return nil
 	}
 	if err := s.read().OpenUsage(ctx, p); err != nil {
 		return err
 	}
-	for _, use := range uses {
-		s.usageOpen.Store(use.usageKey, true)
+	for _, key := range opened {
+		s.usageOpen.Store(key, true)
 	}
 	return nil
 }
 
-// forget makes the next statement read the account and the usage of a job again: a job that was not
-// inserted, for no other reason, may differ from this node's memory of them.
+// forget drops what this node remembers about the account and usage row of a job. A job that was
+// refused without a known reason may have been sent with values from before a restore.
 func (s *Store) forget(job *createJob) {
 	s.lookups.forget(job.intent.Submitter)
 	s.usageOpen.Delete(job.usageKey())

@@ -327,6 +327,29 @@ func TestQuota_RememberedChainWrong_CountsNothing(t *testing.T) {
 	}
 }
 
+// TestQuota_NoAccount_NotRemembered: without an account there is no chain to count on.
+func TestQuota_NoAccount_NotRemembered(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	all := payOf(id, txn.Quota{DayGas: 50000}, 1, 1)
+	all[0].Submitter = id + 1000
+	for i, r := range s.CreateTxs(k.ctx, all) {
+		if i == 0 && !errors.Is(r.Err, ErrSubmitterNotFound) || i == 1 && r.Err != nil {
+			t.Errorf("transaction %d: %v", i, r.Err)
+		}
+	}
+	var open []usageKey
+	s.usageOpen.Range(func(key, _ any) bool {
+		open = append(open, key.(usageKey))
+		return true
+	})
+	if want := []usageKey{{"shop", 31337}}; !slices.Equal(open, want) {
+		t.Errorf("remembered as open: %+v, want %+v", open, want)
+	}
+}
+
 // TestQuota_PolicyChanges_StrictestApplies: of two policies of a caller in one statement, as while
 // a node reloads, the strictest applies to all.
 func TestQuota_PolicyChanges_StrictestApplies(t *testing.T) {
@@ -386,5 +409,32 @@ func TestQuota_OthersNotInserted_UseNoRoom(t *testing.T) {
 		if denied != (i == 3) {
 			t.Errorf("with a repeat: transaction %d: %v", i, r.Err)
 		}
+	}
+}
+
+// TestQuota_NoSlotAfterStatement_KeepsNoRoom: a transaction that was in a statement, and has no
+// slot for the next one, does not make that one's refusals be tried again.
+func TestQuota_NoSlotAfterStatement_KeepsNoRoom(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	var group []*createJob
+	for _, intent := range payOf(k.submitter(s, "alice"),
+		txn.Quota{DayValue: uint256.NewInt(20)}, 30, 10) {
+		job := &createJob{intent: intent, info: &TxInfo{}, quota: 1,
+			call: &createCall{ended: make(chan struct{})}}
+		k.must(s.begin(job))
+		group = append(group, job)
+	}
+	beyond, full := group[0], group[1]
+	full.full = &QueueFullError{}
+	if why := s.insertCreates(k.ctx, group, []*createJob{beyond}); why != nil {
+		t.Fatal(why.err)
+	}
+	if _, denied := errors.AsType[*PolicyError](beyond.err); !denied {
+		t.Errorf("beyond its quota: over %v, %v", beyond.over.Load(), beyond.err)
+	}
+	if !errors.Is(full.err, full.full) {
+		t.Errorf("without a slot: %v", full.err)
 	}
 }

@@ -271,11 +271,12 @@ func toPause(r db.SubmittersRow) *Pause {
 	}
 }
 
-// maxLookups bounds the cached names.
+// maxLookups bounds each cache.
 const maxLookups = 1 << 16
 
-// lookups cache the ids of names and accounts, and the names and chains of ids. They never change
-// and are never reused. An account may move to another ledger; other statements notice that too.
+// lookups cache the ids of names and accounts, and the names and chains of ids. Ids, names and
+// chains are never reused, except after a restore: see forget. An account may move to another
+// ledger; other statements notice that too.
 type lookups struct {
 	mu       sync.Mutex
 	since    time.Time // of ids
@@ -283,7 +284,7 @@ type lookups struct {
 	accounts map[txn.SubmitterID]account
 }
 
-// account is a submitter as nothing changes it.
+// account is the part of a submitter that never changes in one ledger.
 type account struct {
 	name  string
 	chain txn.ChainID
