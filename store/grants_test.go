@@ -40,6 +40,7 @@ func TestGrant(t *testing.T) {
 		{NodeGrants, "UPDATE archive_lease SET holder = ''", true},
 		{NodeGrants, "UPDATE ledger SET feed_epoch = 1", true},
 		{NodeGrants, "UPDATE nonce_gap SET reason = ''", true},
+		{NodeGrants, "UPDATE top_up SET voided_at = clock_timestamp()", true},
 		{NodeGrants, "TRUNCATE managed_tx CASCADE", true},
 		{NodeGrants, "ALTER TABLE submitter_lease DISABLE TRIGGER ALL", true},
 		{NodeGrants, "CREATE TABLE more ()", true},
@@ -57,6 +58,7 @@ func TestGrant(t *testing.T) {
 		{ArchiveGrants, "DELETE FROM managed_tx", true},
 		{ArchiveGrants, "UPDATE managed_tx SET nonce = 7", true},
 		{ArchiveGrants, "UPDATE submitter_lease SET owner_node = ''", true},
+		{ArchiveGrants, "UPDATE top_up SET voided_at = clock_timestamp()", true},
 		{ArchiveGrants, "UPDATE submitter_settled SET settled_below = 7", true},
 	} {
 		k.must(Grant(k.ctx, k.db.URL, k.db.Schema, role, c.grants))

@@ -110,9 +110,12 @@ func TestMigrate_NodeHoldsLock_Repeated(t *testing.T) {
 		k.must(part.Rollback(k.ctx))
 		return false
 	}
-	k.eventually("the migration waits", func() bool {
-		return value[bool](k, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND "+
-			"relation = 'managed_tx'::regclass)")
+	k.eventually("the migration has submitter and waits", func() bool {
+		return value[bool](k, `SELECT EXISTS (SELECT FROM pg_locks waits
+			  JOIN pg_locks has USING (pid)
+			WHERE NOT waits.granted AND waits.relation = 'managed_tx'::regclass
+			  AND has.granted AND has.relation = 'submitter'::regclass
+			  AND has.mode = 'AccessExclusiveLock')`)
 	})
 	k.eventually("it gives up its locks", needed)
 	k.must(statement.Commit(k.ctx))
