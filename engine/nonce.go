@@ -52,8 +52,8 @@ func (n *nonces) isolate(c *txn.NonceChange) bool {
 	return true
 }
 
-// answer ends the isolation once the rejected request is answered, or all of its change are: then
-// the cause has passed.
+// answer ends the isolation once the rejected request, or every request of the rejected change, is
+// answered.
 func (n *nonces) answer(done map[int64]bool) {
 	n.requests = slices.DeleteFunc(slices.Clone(n.requests),
 		func(r txn.NonceRequest) bool { return done[r.No] })

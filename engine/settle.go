@@ -17,8 +17,9 @@ type settler struct {
 }
 
 const (
-	// settleGroup and settleNonces bound the statement: its locks delay takeovers. The nonces are
-	// shared by the accounts of the group, so that a busy one takes no more statements.
+	// settleGroup and settleNonces bound the statement: its locks delay takeovers. The
+	// accounts of a group share settleNonces, so a busy account that settles alone needs fewer
+	// statements.
 	settleGroup  = 64
 	settleNonces = 64 * settleGroup
 	// settleRest is the pause between two statements while there is more to erase, as a share of

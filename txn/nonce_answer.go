@@ -96,7 +96,8 @@ func (b *nonceBook) apply(r *NonceRequest) (result string, nonce *Nonce) {
 	return ResultUnknownCommand, nil
 }
 
-// readPause is the least time between two reads of the account for allocations.
+// readPause is the pause before an early read of the account: for an allocation, or the second one
+// that settles a nonce. A shorter reconcile_interval replaces it.
 const readPause = time.Second
 
 // prepareAllocation returns the step that an allocation needs first: a read of the account, since

@@ -216,8 +216,7 @@ func (c *Config) sinkRisks() (risks []Risk) {
 	return risks
 }
 
-// private reports whether the host of a URL can be no public one, as far as that is known without
-// resolving its name.
+// private reports whether a URL names an address that is not public, without resolving names.
 func private(s Secret) bool {
 	u, err := url.Parse(s.Reveal())
 	if err != nil {
