@@ -145,13 +145,20 @@ func (s *Store) CreateTopUp(ctx context.Context, to txn.Submitter,
 }
 
 // ErrNoTopUp is returned for an account without a top-up.
-var ErrNoTopUp = errors.New("no top-up of the account was decided")
+var ErrNoTopUp = errors.New("no top-up of the account was decided; " +
+	"see \"fencepost balances\"")
 
 // TopUpSentError is returned for a top-up whose transaction exists.
-type TopUpSentError struct{ Tx string }
+type TopUpSentError struct {
+	Tx    txn.TxID
+	Final bool
+}
 
 func (e *TopUpSentError) Error() string {
-	return "the newest top-up of the account has a transaction: " + e.Tx
+	if e.Final {
+		return fmt.Sprintf("the newest top-up of the account is final (transaction %s)", e.Tx)
+	}
+	return fmt.Sprintf("the newest top-up of the account has a transaction: %s", e.Tx)
 }
 
 // VoidTopUp ends the newest top-up of an account, for which there is no transaction, and returns
@@ -163,7 +170,7 @@ func (e *TopUpSentError) Error() string {
 func (s *Store) VoidTopUp(ctx context.Context, id txn.SubmitterID,
 	ask Ask) (no int64, err error) {
 	verb := fmt.Sprintf("void the top-up of submitter %d", id)
-	var sent string
+	var sent db.VoidTopUpRow
 	err = pgx.BeginFunc(ctx, s.api, func(tx pgx.Tx) (err error) {
 		q := db.New(tx)
 		if no, err = q.LockTopUp(ctx, int32(id)); err != nil {
@@ -178,8 +185,9 @@ func (s *Store) VoidTopUp(ctx context.Context, id txn.SubmitterID,
 		return 0, fmt.Errorf("store: %s: %w", verb, ErrNoTopUp)
 	case err != nil:
 		return 0, s.failed(ctx, verb, err)
-	case sent != "":
-		return 0, fmt.Errorf("store: %s: %w", verb, &TopUpSentError{sent})
+	case sent.TxID != nil:
+		return 0, fmt.Errorf("store: %s: %w", verb,
+			&TopUpSentError{Tx: txn.TxID(*sent.TxID), Final: sent.Final})
 	}
 	return no, nil
 }

@@ -96,11 +96,16 @@ func TestVoidTopUp_NoTransaction_DecidedAgain(t *testing.T) {
 	sent, _, err := r.node.CreateTopUp(r.ctx, r.to, r.decide(2))
 	r.must(err)
 	_, err = r.s.VoidTopUp(r.ctx, r.to.ID, Ask{})
-	if e, ok := errors.AsType[*TopUpSentError](err); !ok || e.Tx != sent.ID.String() {
+	if e, ok := errors.AsType[*TopUpSentError](err); !ok || *e != (TopUpSentError{Tx: sent.ID}) {
 		t.Errorf("with a transaction: %v", err)
 	}
 	if _, err = r.s.CancelQueued(r.ctx, sent.ID); err != nil {
 		t.Fatal(err)
+	}
+	_, err = r.s.VoidTopUp(r.ctx, r.to.ID, Ask{})
+	if e, ok := errors.AsType[*TopUpSentError](err); !ok ||
+		*e != (TopUpSentError{Tx: sent.ID, Final: true}) {
+		t.Errorf("with a final transaction: %v", err)
 	}
 	r.exec("UPDATE top_up SET created_at = created_at - INTERVAL '2 days'")
 	r.decide(3)

@@ -20,14 +20,14 @@ func (p *program) submitterVoidTopUpCommand() *cobra.Command {
 		Short: "End a decided top-up that has no transaction",
 		Args:  arguments("NAME"),
 		Long: `End the newest top-up of an account, if the treasury has no transaction for it. The
-usual cases are the reasons NO_RULE and TREASURY_MOVED in "fencepost balances". No node creates its
-transaction later, and the account is topped up again when it needs it. A top-up with a transaction
-is refused: cancel the transaction instead.
+usual cases are the reasons NO_RULE and TREASURY_MOVED in "fencepost balances". No node can create
+its transaction afterwards, and the account gets a new top-up when it needs one. If the transaction
+exists, the command is refused. Cancel the transaction if it is not final.
 
 Nodes may run. Upgrade all of them first: an older one tries to create the transaction until it is
 upgraded, without success. Check "fencepost balances" before you repeat the command: a new top-up
-may have been decided. It is recorded with the commands of the account. The role in the URL must own
-the tables.`,
+may have been decided. The command is recorded in "fencepost submitter log". The role in the URL
+must own the tables.`,
 		Example: "  fencepost submitter void-top-up alice --reason \"bank is closed\" " +
 			"--config fencepost.yaml",
 	}
@@ -79,8 +79,14 @@ func voidTopUp(ctx context.Context, at database, name string, ask store.Ask) (in
 		return 0, err
 	}
 	no, err := s.VoidTopUp(ctx, id, ask)
-	if sent, ok := errors.AsType[*store.TopUpSentError](err); ok {
-		return 0, fmt.Errorf("%w; cancel it with \"fencepost tx cancel\"", sent)
+	sent, ok := errors.AsType[*store.TopUpSentError](err)
+	switch {
+	case !ok:
+		return no, err
+	case sent.Final:
+		return 0, fmt.Errorf("the newest top-up of submitter %q is final (transaction %s); "+
+			"see \"fencepost balances\"", name, sent.Tx)
 	}
-	return no, err
+	return 0, fmt.Errorf("the newest top-up of submitter %q has a transaction; cancel it with "+
+		"\"fencepost tx cancel %s\"", name, sent.Tx)
 }

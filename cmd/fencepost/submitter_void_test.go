@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -56,7 +57,8 @@ func TestVoidTopUp_Outcomes(t *testing.T) {
 	why := []string{"--reason", "closed", "--operator", "eve"}
 	s.bad(exitUsage, "--reason is missing", void("alice")...)
 	s.bad(exitFailed, "fencepost submitter list", void("carol", why...)...)
-	s.bad(exitFailed, "no top-up of the account was decided", void("alice", why...)...)
+	s.bad(exitFailed, "no top-up of the account was decided; see \"fencepost balances\"",
+		void("alice", why...)...)
 	decide()
 	for range 2 {
 		if out := s.good(void("alice", why...)...); out !=
@@ -64,8 +66,15 @@ func TestVoidTopUp_Outcomes(t *testing.T) {
 			t.Errorf("%q", out)
 		}
 	}
-	if _, _, err := ledger.CreateTopUp(t.Context(), to, decide()); err != nil {
+	sent, _, err := ledger.CreateTopUp(t.Context(), to, decide())
+	if err != nil {
 		t.Fatal(err)
 	}
-	s.bad(exitFailed, "fencepost tx cancel", void("alice", why...)...)
+	s.bad(exitFailed, fmt.Sprintf("the newest top-up of submitter \"alice\" has a transaction; "+
+		"cancel it with \"fencepost tx cancel %s\"", sent.ID), void("alice", why...)...)
+	if _, err := ledger.CancelQueued(t.Context(), sent.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.bad(exitFailed, fmt.Sprintf("the newest top-up of submitter \"alice\" is final (transaction "+
+		"%s); see \"fencepost balances\"", sent.ID), void("alice", why...)...)
 }

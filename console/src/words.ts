@@ -76,7 +76,7 @@ export const topUpHolds: Record<string, Meaning> = {
   },
   TREASURY_MOVED: {
     says: "The treasury moved to another ledger.",
-    todo: "Name another treasury.",
+    todo: 'Name another treasury, then run "fencepost submitter void-top-up".',
   },
   DAY_LIMIT: {
     says: "The top-ups of the last 24 hours reach max_per_day.",
@@ -93,11 +93,11 @@ export const topUpHolds: Record<string, Meaning> = {
   },
   NO_RULE: {
     says: "No rule of this node has the top-up that was decided.",
-    todo: "Restore the rule.",
+    todo: 'Restore the rule, or run "fencepost submitter void-top-up".',
   },
   TOP_UP_UNVERIFIED: {
     says: "The row was written by hand, or the keys of nodes differ.",
-    todo: "Correct intents.key_file.",
+    todo: 'Correct intents.key_file, or run "fencepost submitter void-top-up".',
   },
   TOP_UP_NOT_IN_CHAIN: {
     says: "The endpoint lacks the block of the last top-up.",

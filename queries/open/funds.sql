@@ -77,8 +77,9 @@ SELECT u.no FROM top_up u
  LIMIT 1
    FOR UPDATE OF f;
 
--- VoidTopUp ends a top-up and records the command, or returns the transaction of the top-up. It
--- needs the lock of LockTopUp, and a snapshot that is newer. A void top-up stays void.
+-- VoidTopUp ends a top-up and records the command, or returns the transaction of the top-up and
+-- whether it is final. It needs the lock of LockTopUp, and a snapshot that is newer. A void top-up
+-- stays void.
 -- name: VoidTopUp :one
 WITH voided AS (
     UPDATE top_up u
@@ -95,7 +96,7 @@ WITH voided AS (
            clock_timestamp(), 'APPLIED'
       FROM voided v
 )
-SELECT coalesce(t.tx_id::TEXT, '')::TEXT AS tx_id
+SELECT t.tx_id, (t.terminal_at IS NOT NULL)::BOOLEAN AS final
   FROM top_up u
   LEFT JOIN managed_tx t ON t.submitter_id = u.treasury_id AND t.request_id = u.request_id
  WHERE u.submitter_id = @submitter_id AND u.no = @no;

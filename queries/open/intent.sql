@@ -2,8 +2,9 @@
 -- cancel a queued transaction, or send a command to the owner.
 
 -- InsertTxs queues many transactions at once, in their order. It inserts nothing for a request_id
--- that is taken, for a paused or protected submitter, one that is not an active member of the
--- intent's pool, or past not_after. The caller finds the reason with a new statement, which sees
+-- that is taken, a submitter that is paused, protected, in mode EXTERNAL or not on chain_id, an
+-- account that is not an active member of the intent's pool, a transaction past not_after or beyond
+-- an enforced quota, or a void top-up. The caller finds the reason with a new statement, which sees
 -- the winner. Of two with the same key, the first is inserted. A key is (submitter, request_id),
 -- and with a pool also (pool, request_id). The first 48 bits of each id are replaced with the
 -- milliseconds of the database's clock, because lists are in the order of ids, and the clocks of

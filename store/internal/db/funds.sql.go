@@ -306,7 +306,7 @@ WITH voided AS (
            clock_timestamp(), 'APPLIED'
       FROM voided v
 )
-SELECT coalesce(t.tx_id::TEXT, '')::TEXT AS tx_id
+SELECT t.tx_id, (t.terminal_at IS NOT NULL)::BOOLEAN AS final
   FROM top_up u
   LEFT JOIN managed_tx t ON t.submitter_id = u.treasury_id AND t.request_id = u.request_id
  WHERE u.submitter_id = $1 AND u.no = $2
@@ -319,16 +319,22 @@ type VoidTopUpParams struct {
 	Operator    string
 }
 
-// VoidTopUp ends a top-up and records the command, or returns the transaction of the top-up. It
-// needs the lock of LockTopUp, and a snapshot that is newer. A void top-up stays void.
-func (q *Queries) VoidTopUp(ctx context.Context, arg VoidTopUpParams) (string, error) {
+type VoidTopUpRow struct {
+	TxID  *uuid.UUID
+	Final bool
+}
+
+// VoidTopUp ends a top-up and records the command, or returns the transaction of the top-up and
+// whether it is final. It needs the lock of LockTopUp, and a snapshot that is newer. A void top-up
+// stays void.
+func (q *Queries) VoidTopUp(ctx context.Context, arg VoidTopUpParams) (VoidTopUpRow, error) {
 	row := q.db.QueryRow(ctx, voidTopUp,
 		arg.SubmitterID,
 		arg.No,
 		arg.Reason,
 		arg.Operator,
 	)
-	var tx_id string
-	err := row.Scan(&tx_id)
-	return tx_id, err
+	var i VoidTopUpRow
+	err := row.Scan(&i.TxID, &i.Final)
+	return i, err
 }

@@ -976,7 +976,7 @@ type Balance struct {
 	SpentPerDay string `protobuf:"bytes,21,opt,name=spent_per_day,json=spentPerDay,proto3" json:"spent_per_day,omitempty"`
 	// How long the balance beyond committed lasts at this rate; unset if unknown.
 	Runway *durationpb.Duration `protobuf:"bytes,22,opt,name=runway,proto3" json:"runway,omitempty"`
-	// The newest top-up of the account; unset if there is none.
+	// The newest top-up that was not voided; unset if there is none.
 	TopUp *TopUp `protobuf:"bytes,30,opt,name=top_up,json=topUp,proto3" json:"top_up,omitempty"`
 	// Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
 	// NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
@@ -1077,7 +1077,7 @@ func (x *Balance) GetTopUpHeld() string {
 // TopUp is a transaction of a treasury account that sends funds to another account.
 type TopUp struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1, 2, 3, ... per account.
+	// 1, 2, 3, ... per account; voided top-ups have numbers too.
 	No uint64 `protobuf:"varint,1,opt,name=no,proto3" json:"no,omitempty"`
 	// Name of the submitter that pays.
 	Treasury string `protobuf:"bytes,2,opt,name=treasury,proto3" json:"treasury,omitempty"`

@@ -2200,12 +2200,13 @@ type Command struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	CommandId int64                  `protobuf:"varint,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
 	// PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
-	// UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
-	// awaited an approval).
+	// UPDATE (changed policies, which the owner reads again; or, with action TOP_UP_VOIDED, a top-up
+	// that an operator ended), APPROVE or DENY (a transaction that awaited an approval).
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
 	// ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
-	// REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
+	// REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. UPDATE: TOP_UP_VOIDED
+	// for an ended top-up. Otherwise empty.
 	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	TxId   string `protobuf:"bytes,4,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`

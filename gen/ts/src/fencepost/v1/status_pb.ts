@@ -535,7 +535,7 @@ export type Balance = Message<"fencepost.v1.Balance"> & {
   runway?: Duration | undefined;
 
   /**
-   * The newest top-up of the account; unset if there is none.
+   * The newest top-up that was not voided; unset if there is none.
    *
    * @generated from field: fencepost.v1.TopUp top_up = 30;
    */
@@ -567,7 +567,7 @@ export const BalanceSchema: GenMessage<Balance> = /*@__PURE__*/
  */
 export type TopUp = Message<"fencepost.v1.TopUp"> & {
   /**
-   * 1, 2, 3, ... per account.
+   * 1, 2, 3, ... per account; voided top-ups have numbers too.
    *
    * @generated from field: uint64 no = 1 [jstype = JS_STRING];
    */

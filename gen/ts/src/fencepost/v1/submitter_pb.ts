@@ -1008,8 +1008,8 @@ export type Command = Message<"fencepost.v1.Command"> & {
 
   /**
    * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
-   * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
-   * awaited an approval).
+   * UPDATE (changed policies, which the owner reads again; or, with action TOP_UP_VOIDED, a top-up
+   * that an operator ended), APPROVE or DENY (a transaction that awaited an approval).
    *
    * @generated from field: string kind = 2;
    */
@@ -1018,7 +1018,8 @@ export type Command = Message<"fencepost.v1.Command"> & {
   /**
    * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
    * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
-   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
+   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. UPDATE: TOP_UP_VOIDED
+   * for an ended top-up. Otherwise empty.
    *
    * @generated from field: string action = 3;
    */

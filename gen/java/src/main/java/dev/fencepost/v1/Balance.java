@@ -344,7 +344,7 @@ private static final long serialVersionUID = 0L;
   private dev.fencepost.v1.TopUp topUp_;
   /**
    * <pre>
-   * The newest top-up of the account; unset if there is none.
+   * The newest top-up that was not voided; unset if there is none.
    * </pre>
    *
    * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -356,7 +356,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The newest top-up of the account; unset if there is none.
+   * The newest top-up that was not voided; unset if there is none.
    * </pre>
    *
    * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -368,7 +368,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The newest top-up of the account; unset if there is none.
+   * The newest top-up that was not voided; unset if there is none.
    * </pre>
    *
    * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -1576,7 +1576,7 @@ private static final long serialVersionUID = 0L;
         dev.fencepost.v1.TopUp, dev.fencepost.v1.TopUp.Builder, dev.fencepost.v1.TopUpOrBuilder> topUpBuilder_;
     /**
      * <pre>
-     * The newest top-up of the account; unset if there is none.
+     * The newest top-up that was not voided; unset if there is none.
      * </pre>
      *
      * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -1587,7 +1587,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The newest top-up of the account; unset if there is none.
+     * The newest top-up that was not voided; unset if there is none.
      * </pre>
      *
      * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -1602,7 +1602,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The newest top-up of the account; unset if there is none.
+     * The newest top-up that was not voided; unset if there is none.
      * </pre>
      *
      * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -1620,7 +1620,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The newest top-up of the account; unset if there is none.
+     * The newest top-up that was not voided; unset if there is none.
      * </pre>
      *
      * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -1638,7 +1638,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The newest top-up of the account; unset if there is none.
+     * The newest top-up that was not voided; unset if there is none.
      * </pre>
      *
      * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -1663,7 +1663,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The newest top-up of the account; unset if there is none.
+     * The newest top-up that was not voided; unset if there is none.
      * </pre>
      *
      * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -1680,7 +1680,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The newest top-up of the account; unset if there is none.
+     * The newest top-up that was not voided; unset if there is none.
      * </pre>
      *
      * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -1692,7 +1692,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The newest top-up of the account; unset if there is none.
+     * The newest top-up that was not voided; unset if there is none.
      * </pre>
      *
      * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -1707,7 +1707,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The newest top-up of the account; unset if there is none.
+     * The newest top-up that was not voided; unset if there is none.
      * </pre>
      *
      * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>

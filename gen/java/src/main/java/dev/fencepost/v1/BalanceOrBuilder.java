@@ -147,7 +147,7 @@ public interface BalanceOrBuilder extends
 
   /**
    * <pre>
-   * The newest top-up of the account; unset if there is none.
+   * The newest top-up that was not voided; unset if there is none.
    * </pre>
    *
    * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -156,7 +156,7 @@ public interface BalanceOrBuilder extends
   boolean hasTopUp();
   /**
    * <pre>
-   * The newest top-up of the account; unset if there is none.
+   * The newest top-up that was not voided; unset if there is none.
    * </pre>
    *
    * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>
@@ -165,7 +165,7 @@ public interface BalanceOrBuilder extends
   dev.fencepost.v1.TopUp getTopUp();
   /**
    * <pre>
-   * The newest top-up of the account; unset if there is none.
+   * The newest top-up that was not voided; unset if there is none.
    * </pre>
    *
    * <code>.fencepost.v1.TopUp top_up = 30 [json_name = "topUp"];</code>

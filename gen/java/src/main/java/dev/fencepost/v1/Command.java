@@ -79,8 +79,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
-   * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
-   * awaited an approval).
+   * UPDATE (changed policies, which the owner reads again; or, with action TOP_UP_VOIDED, a top-up
+   * that an operator ended), APPROVE or DENY (a transaction that awaited an approval).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -102,8 +102,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
-   * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
-   * awaited an approval).
+   * UPDATE (changed policies, which the owner reads again; or, with action TOP_UP_VOIDED, a top-up
+   * that an operator ended), APPROVE or DENY (a transaction that awaited an approval).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -131,7 +131,8 @@ private static final long serialVersionUID = 0L;
    * <pre>
    * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
    * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
-   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
+   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. UPDATE: TOP_UP_VOIDED
+   * for an ended top-up. Otherwise empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>
@@ -154,7 +155,8 @@ private static final long serialVersionUID = 0L;
    * <pre>
    * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
    * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
-   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
+   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. UPDATE: TOP_UP_VOIDED
+   * for an ended top-up. Otherwise empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>
@@ -1230,8 +1232,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
-     * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
-     * awaited an approval).
+     * UPDATE (changed policies, which the owner reads again; or, with action TOP_UP_VOIDED, a top-up
+     * that an operator ended), APPROVE or DENY (a transaction that awaited an approval).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1252,8 +1254,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
-     * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
-     * awaited an approval).
+     * UPDATE (changed policies, which the owner reads again; or, with action TOP_UP_VOIDED, a top-up
+     * that an operator ended), APPROVE or DENY (a transaction that awaited an approval).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1275,8 +1277,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
-     * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
-     * awaited an approval).
+     * UPDATE (changed policies, which the owner reads again; or, with action TOP_UP_VOIDED, a top-up
+     * that an operator ended), APPROVE or DENY (a transaction that awaited an approval).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1294,8 +1296,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
-     * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
-     * awaited an approval).
+     * UPDATE (changed policies, which the owner reads again; or, with action TOP_UP_VOIDED, a top-up
+     * that an operator ended), APPROVE or DENY (a transaction that awaited an approval).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1310,8 +1312,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
-     * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
-     * awaited an approval).
+     * UPDATE (changed policies, which the owner reads again; or, with action TOP_UP_VOIDED, a top-up
+     * that an operator ended), APPROVE or DENY (a transaction that awaited an approval).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1333,7 +1335,8 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
      * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
-     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
+     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. UPDATE: TOP_UP_VOIDED
+     * for an ended top-up. Otherwise empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1355,7 +1358,8 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
      * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
-     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
+     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. UPDATE: TOP_UP_VOIDED
+     * for an ended top-up. Otherwise empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1378,7 +1382,8 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
      * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
-     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
+     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. UPDATE: TOP_UP_VOIDED
+     * for an ended top-up. Otherwise empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1397,7 +1402,8 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
      * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
-     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
+     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. UPDATE: TOP_UP_VOIDED
+     * for an ended top-up. Otherwise empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1413,7 +1419,8 @@ private static final long serialVersionUID = 0L;
      * <pre>
      * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
      * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
-     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
+     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. UPDATE: TOP_UP_VOIDED
+     * for an ended top-up. Otherwise empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>

@@ -19,8 +19,8 @@ public interface CommandOrBuilder extends
   /**
    * <pre>
    * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
-   * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
-   * awaited an approval).
+   * UPDATE (changed policies, which the owner reads again; or, with action TOP_UP_VOIDED, a top-up
+   * that an operator ended), APPROVE or DENY (a transaction that awaited an approval).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -30,8 +30,8 @@ public interface CommandOrBuilder extends
   /**
    * <pre>
    * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees),
-   * UPDATE (changed policies, which the owner reads again), APPROVE or DENY (a transaction that
-   * awaited an approval).
+   * UPDATE (changed policies, which the owner reads again; or, with action TOP_UP_VOIDED, a top-up
+   * that an operator ended), APPROVE or DENY (a transaction that awaited an approval).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -44,7 +44,8 @@ public interface CommandOrBuilder extends
    * <pre>
    * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
    * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
-   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
+   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. UPDATE: TOP_UP_VOIDED
+   * for an ended top-up. Otherwise empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>
@@ -55,7 +56,8 @@ public interface CommandOrBuilder extends
    * <pre>
    * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
    * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
-   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
+   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. UPDATE: TOP_UP_VOIDED
+   * for an ended top-up. Otherwise empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>

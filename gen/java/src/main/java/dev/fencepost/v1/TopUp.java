@@ -60,7 +60,7 @@ private static final long serialVersionUID = 0L;
   private long no_ = 0L;
   /**
    * <pre>
-   * 1, 2, 3, ... per account.
+   * 1, 2, 3, ... per account; voided top-ups have numbers too.
    * </pre>
    *
    * <code>uint64 no = 1 [json_name = "no", jstype = JS_STRING];</code>
@@ -670,7 +670,7 @@ private static final long serialVersionUID = 0L;
     private long no_ ;
     /**
      * <pre>
-     * 1, 2, 3, ... per account.
+     * 1, 2, 3, ... per account; voided top-ups have numbers too.
      * </pre>
      *
      * <code>uint64 no = 1 [json_name = "no", jstype = JS_STRING];</code>
@@ -682,7 +682,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1, 2, 3, ... per account.
+     * 1, 2, 3, ... per account; voided top-ups have numbers too.
      * </pre>
      *
      * <code>uint64 no = 1 [json_name = "no", jstype = JS_STRING];</code>
@@ -698,7 +698,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1, 2, 3, ... per account.
+     * 1, 2, 3, ... per account; voided top-ups have numbers too.
      * </pre>
      *
      * <code>uint64 no = 1 [json_name = "no", jstype = JS_STRING];</code>

@@ -12,7 +12,7 @@ public interface TopUpOrBuilder extends
 
   /**
    * <pre>
-   * 1, 2, 3, ... per account.
+   * 1, 2, 3, ... per account; voided top-ups have numbers too.
    * </pre>
    *
    * <code>uint64 no = 1 [json_name = "no", jstype = JS_STRING];</code>
