@@ -1,8 +1,11 @@
 package store
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 
 	"github.com/fencepost/fencepost/internal/dbtest"
@@ -122,5 +125,23 @@ func TestMigrate_NodeHoldsLock_Repeated(t *testing.T) {
 	if m := <-migrated; m.err != nil || len(m.done) < 2 || m.done[0].Version != 29 ||
 		m.done[len(m.done)-1].Version != latest() {
 		t.Errorf("%+v", m)
+	}
+}
+
+// TestMigrate_InterruptedInPause_Reported: a command that was stopped between two tries does not
+// claim that it waited in vain.
+func TestMigrate_InterruptedInPause_Reported(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	ctx, interrupt := context.WithCancelCause(k.ctx)
+	stopped := errors.New("stopped")
+	tries := 0
+	err := withProvider(ctx, k.db.URL, k.db.Schema, false, func(*goose.Provider) error {
+		tries++
+		interrupt(stopped)
+		return &pgconn.PgError{Code: lockNotAvailable}
+	})
+	if !errors.Is(err, stopped) || tries != 1 {
+		t.Errorf("%v after %d tries", err, tries)
 	}
 }

@@ -258,10 +258,11 @@ func withProvider(ctx context.Context, url, schema string, loseLedger bool,
 	conn := stdlib.OpenDB(*cfg)
 	defer conn.Close()
 	err = migrateWith(ctx, conn, schema, step)
-	for try := 1; lacksLock(err) && try < migrationTries && ctx.Err() == nil; try++ {
-		if clock.Sleep(ctx, clock.Real{}, migrationPause) == nil {
-			err = migrateWith(ctx, conn, schema, step)
+	for try := 1; lacksLock(err) && try < migrationTries; try++ {
+		if err := clock.Sleep(ctx, clock.Real{}, migrationPause); err != nil {
+			return err
 		}
+		err = migrateWith(ctx, conn, schema, step)
 	}
 	if lacksLock(err) {
 		return errNoLock
@@ -276,7 +277,7 @@ func withProvider(ctx context.Context, url, schema string, loseLedger bool,
 // the same table wait behind it, and they may hold a lock that it needs. So it waits for a short
 // time, gives up all its locks, and is repeated: it is undone, or its statements may be repeated.
 const (
-	migrationLock  = 2 * time.Second // below the duration of a lease
+	migrationLock  = 2 * time.Second // below the default duration of a lease
 	migrationPause = time.Second
 	migrationTries = 40 // two minutes
 )
