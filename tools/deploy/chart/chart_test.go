@@ -73,8 +73,8 @@ var kinds = map[string]func() any{
 	"PrometheusRule":      func() any { return &prometheusRule{} },
 }
 
-// render renders the chart and decodes every object strictly: an unknown field is an error.
-func render(t *testing.T, values map[string]any) map[string][]any {
+// texts renders the chart.
+func texts(t *testing.T, values map[string]any) (map[string]string, error) {
 	t.Helper()
 	chart, err := loader.Load(folder)
 	if err != nil {
@@ -88,7 +88,13 @@ func render(t *testing.T, values map[string]any) map[string][]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := engine.Render(chart, all)
+	return engine.Render(chart, all)
+}
+
+// render renders the chart and decodes every object strictly: an unknown field is an error.
+func render(t *testing.T, values map[string]any) map[string][]any {
+	t.Helper()
+	rendered, err := texts(t, values)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,6 +290,16 @@ func TestChart_SeveralLedgers(t *testing.T) {
 		"migrate-directory directory [migrate up --schema=names]",
 	}; !slices.Equal(migrated, want) {
 		t.Errorf("the job runs %q, want %q", migrated, want)
+	}
+}
+
+func TestChart_LedgerNamedDirectory_Rejected(t *testing.T) {
+	t.Parallel()
+	_, err := texts(t, map[string]any{"config": map[string]any{
+		"ledgers": []any{map[string]any{"name": "eu1"}, map[string]any{"name": "directory"}},
+	}})
+	if err == nil || !strings.Contains(err.Error(), "a ledger must not be named directory") {
+		t.Error(err)
 	}
 }
 

@@ -32,8 +32,9 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{- /* The variable of the file with a ledger's URL. */ -}}
+{{- /* The variable of the file with a ledger's URL. The secret has one entry "directory". */ -}}
 {{- define "fencepost.ledgerVariable" -}}
+{{- if eq . "directory" }}{{ fail "a ledger must not be named directory" }}{{ end }}
 {{- regexReplaceAll "[^A-Z0-9]" (upper .) "_" | printf "FENCEPOST_LEDGERS_%s_URL_FILE" }}
 {{- end }}
 
