@@ -67,9 +67,9 @@ func (b *nonceBook) protectUsed() (Step, bool) {
 	return nil, false
 }
 
-// settle accepts the nonces that the chain has passed for good, by two reads: ACCEPTED is final,
-// and one endpoint may have a fault. A receipt alone proves nothing about a nonce: the hash comes
-// from a client.
+// settle accepts the nonces that two successive reads show as passed for good: ACCEPTED is final,
+// and one response may be wrong. Both may come from the same endpoint. A receipt alone proves
+// nothing about a nonce: the hash comes from a client.
 func (b *nonceBook) settle() {
 	v := b.v
 	if v.Account == nil || v.Cursor == nil {

@@ -34,8 +34,9 @@ The configuration sets the ages: retention.events for events, retention.transact
 and labels too. The row of a transaction always stays, with
 its id, request_id, nonce, outcome, receipt and hashes, and the request_id still names it. Kept are
 transactions that owners still compare with the chain, and events that a sink has not delivered.
-Answered requests about reserved nonces that the chain has used (mode external) are archived at the
-shorter of the two ages. Requests to allocate one, and decisions of operators, always stay.
+The shorter of retention.events and retention.transactions (of those that are not 0) also applies to
+answered requests about reserved nonces that the chain has used (mode external). Requests to
+allocate one, and decisions of operators, always stay.
 
 Nodes may run. The command works in small steps with pauses. It may be stopped at any time: run it
 again with the same folder to continue. Each ledger needs a folder of its own. Resume tokens of

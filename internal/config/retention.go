@@ -27,8 +27,9 @@ func retentionFields() []field[Retention] {
 			func(r *Retention) *string { return &r.RawTx }),
 		value("events", orZero(span(leastRetention, 10*365*24*time.Hour)), "0",
 			"How long a transaction must be final before \"fencepost archive\" may remove its "+
-				"events. 0 keeps them. From the shorter of the two ages on, it also removes "+
-				"answered requests about reserved nonces that the chain has used.",
+				"events. 0 keeps them. The shorter of retention.events and "+
+				"retention.transactions (of those that are not 0) also applies to answered "+
+				"requests about reserved nonces that the chain has used.",
 			func(r *Retention) *time.Duration { return &r.Events }),
 		value("transactions", orZero(span(leastRetention, 10*365*24*time.Hour)), "0",
 			"How long a transaction must be final before \"fencepost archive\" may also remove "+
