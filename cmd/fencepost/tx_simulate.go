@@ -20,7 +20,7 @@ func (p *program) txSimulateCommand(f *clientFlags) *cobra.Command {
 		Args:  arguments(),
 		Long: `Simulate a transaction on the newest block, as its owner would before it takes a
 nonce, and print gas, fees and the highest cost. Nothing is queued. Exits with 1 unless it can
-be sent now.`,
+be sent now, also if the policy of the caller denies it.`,
 		Example: "  fencepost tx simulate --submitter alice" +
 			" --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --value 0.1ether",
 	}
@@ -52,14 +52,19 @@ func (p *program) simulate(ctx context.Context, c *client, ask *pb.SimulateTxReq
 		}
 		return errors.Join(err, refusedSimulation(got))
 	}
-	return p.print(wire{got}, fields([]field{
+	err = p.print(wire{got}, fields([]field{
 		{"submitter", got.GetSubmitter()},
 		{"gas limit", strconv.FormatUint(got.GetGasLimit(), 10)},
 		{"fee cap", wei(got.GetFeeCap())},
 		{"tip", wei(got.GetTip())},
 		{"rollup fee", wei(got.GetL1Fee())},
 		{"highest cost", wei(got.GetMaxCost())},
+		{"denied by", got.GetDeniedBy()},
 	}))
+	if rule := got.GetDeniedBy(); rule != "" {
+		err = errors.Join(err, deniedSimulation(rule))
+	}
+	return err
 }
 
 func refusedSimulation(got *pb.SimulateTxResponse) error {
@@ -69,4 +74,9 @@ func refusedSimulation(got *pb.SimulateTxResponse) error {
 	}
 	return fmt.Errorf("the transaction cannot be sent now: %s: %s", got.GetOutcomeClass(),
 		got.GetMessage())
+}
+
+func deniedSimulation(rule string) error {
+	return fmt.Errorf("the policy of the caller denies the transaction now: rule %s (with dry_run "+
+		"it is only reported); change the transaction, or ask for another policy", rule)
 }
