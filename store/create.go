@@ -247,7 +247,7 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*readLimit)
 	defer cancel()
 	for {
-		// some are over; the others go into the next statement: see sendOnce
+		// some were found before the rest was refused, or have tried another account of their pool
 		group = slices.DeleteFunc(slices.Clone(group),
 			func(job *createJob) bool { return job.over.Load() })
 		if len(group) == 0 {
@@ -259,9 +259,7 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	}
 }
 
-// sendOnce ends all jobs of a group but those that go into the next statement: with another account
-// of their pool, or because a quota kept room for others that were not inserted. Each call ends at
-// least one job, or tries another account.
+// sendOnce ends all jobs of a group but those that need another account of their pool.
 func (s *Store) sendOnce(ctx context.Context, group []*createJob) *refusal {
 	group, why := s.findDenied(ctx, group)
 	if why != nil || len(group) == 0 {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -11,9 +10,6 @@ import (
 )
 
 func (s *Store) insertCreates(ctx context.Context, group, reserved []*createJob) *refusal {
-	for _, job := range group {
-		job.quota = 0 // of an earlier statement
-	}
 	if len(reserved) == 0 {
 		return s.findCreated(ctx, group)
 	}
@@ -51,29 +47,12 @@ func (s *Store) insertCreates(ctx context.Context, group, reserved []*createJob)
 		}
 		left = append(left, job)
 	}
-	left = withoutMisjudged(left)
 	if len(left) > 0 {
 		if why := s.findCreated(ctx, left); why != nil {
 			failAll(left, describeError(why.err))
 		}
 	}
 	return nil
-}
-
-// withoutMisjudged takes out the jobs that a quota refused while it kept room for others that were
-// not inserted, such as repeats. They go into the next statement, without those others.
-func withoutMisjudged(left []*createJob) []*createJob {
-	roomLeft := map[int32]bool{}
-	for _, job := range left {
-		roomLeft[job.quota] = roomLeft[job.quota] || job.beyond == ""
-	}
-	return slices.DeleteFunc(left, func(job *createJob) bool {
-		misjudged := job.beyond != "" && roomLeft[job.quota]
-		if misjudged {
-			job.beyond = ""
-		}
-		return misjudged
-	})
 }
 
 // insertKnown also reads the names and chains of the submitters, before anything is inserted.

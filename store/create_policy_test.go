@@ -412,29 +412,41 @@ func TestQuota_OthersNotInserted_UseNoRoom(t *testing.T) {
 	}
 }
 
-// TestQuota_NoSlotAfterStatement_KeepsNoRoom: a transaction that was in a statement, and has no
-// slot for the next one, does not make that one's refusals be tried again.
-func TestQuota_NoSlotAfterStatement_KeepsNoRoom(t *testing.T) {
+// TestQuota_OthersNotInserted_KeepOrder: the transactions of an account are queued in the order of
+// their batch, whatever else of it is not queued.
+func TestQuota_OthersNotInserted_KeepOrder(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
-	var group []*createJob
-	for _, intent := range payOf(k.submitter(s, "alice"),
-		txn.Quota{DayValue: uint256.NewInt(20)}, 30, 10) {
-		job := &createJob{intent: intent, info: &TxInfo{}, quota: 1,
-			call: &createCall{ended: make(chan struct{})}}
-		k.must(s.begin(job))
-		group = append(group, job)
+	id, paused := k.submitter(s, "alice"), k.submitter(s, "paused")
+	k.exec(`UPDATE submitter SET status = 'PAUSED' WHERE name = 'paused'`)
+	all := payOf(id, txn.Quota{DayValue: uint256.NewInt(20)}, 10, 15, 5)
+	all[0].Submitter = paused
+	var seqs []int64
+	for i, r := range s.CreateTxs(k.ctx, all) {
+		if r.Created != (i > 0) {
+			t.Errorf("transaction %d: created %v, %v", i, r.Created, r.Err)
+		}
+		if r.Created {
+			seqs = append(seqs, int64(r.Info.QueueSeq))
+		}
 	}
-	beyond, full := group[0], group[1]
-	full.full = &QueueFullError{}
-	if why := s.insertCreates(k.ctx, group, []*createJob{beyond}); why != nil {
-		t.Fatal(why.err)
+	if !slices.IsSorted(seqs) {
+		t.Errorf("positions in the queue: %v", seqs)
 	}
-	if _, denied := errors.AsType[*PolicyError](beyond.err); !denied {
-		t.Errorf("beyond its quota: over %v, %v", beyond.over.Load(), beyond.err)
-	}
-	if !errors.Is(full.err, full.full) {
-		t.Errorf("without a slot: %v", full.err)
+}
+
+// TestQuota_NoneInserted_OneStatement: transactions that are refused anyway take one statement,
+// which takes a position in the queue for each. Others wait behind it.
+func TestQuota_NoneInserted_OneStatement(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	paused := k.submitter(s, "paused")
+	k.exec(`UPDATE submitter SET status = 'PAUSED'`)
+	all := payOf(paused, txn.Quota{Rate: 1}, make([]uint64, 50)...)
+	s.CreateTxs(k.ctx, all)
+	if n := value[int](k, "SELECT last_value FROM queue_seq"); n > 2*len(all) {
+		t.Errorf("%d positions were taken for %d transactions", n, len(all))
 	}
 }

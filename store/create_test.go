@@ -387,7 +387,7 @@ func TestCreateTx_Plan_UsesKeys(t *testing.T) {
 		_, err := db.New(tap).InsertTxs(k.ctx, db.InsertTxsParams{})
 		k.must(err)
 		if plan := tap.kept(k); strings.Contains(plan, "Join Filter") ||
-			strings.Count(plan, "hashed SubPlan") != 7 {
+			strings.Count(plan, "hashed SubPlan") != 10 {
 			t.Errorf("analyzed: %v\n%s", analyzed, plan)
 		}
 	}

@@ -420,9 +420,26 @@ WITH intent AS MATERIALIZED (
           JOIN caller_usage u ON u.caller = q.caller AND u.chain_id = q.chain_id
          ORDER BY u.caller, u.chain_id
            FOR NO KEY UPDATE OF u) l
+), possible AS MATERIALIZED (
+    -- What is queued if its quota has room: see queued. Nothing, if all fits.
+    SELECT DISTINCT ON (i.pool_id, CASE WHEN i.pool_id = 0 THEN i.submitter_id END, i.request_id)
+           i.queue_seq
+      FROM intent i
+     WHERE EXISTS (SELECT FROM usage u WHERE NOT u.fits)
+       AND ((i.submitter_id, i.chain_id)
+            IN (SELECT o.submitter_id, o.chain_id FROM open_to o)) IS TRUE
+       AND (i.pool_id = 0
+            OR (i.pool_id, i.submitter_id) IN (SELECT m.pool_id, m.submitter_id FROM member m))
+       AND (i.not_after = 0
+            OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
+       AND NOT EXISTS (SELECT FROM managed_tx t
+                        WHERE t.submitter_id = i.submitter_id AND t.request_id = i.request_id)
+       AND NOT EXISTS (SELECT FROM managed_tx t
+                        WHERE t.pool_id = NULLIF(i.pool_id, 0) AND t.request_id = i.request_id)
+     ORDER BY i.pool_id, CASE WHEN i.pool_id = 0 THEN i.submitter_id END, i.request_id, i.queue_seq
 ), examined AS MATERIALIZED (
-    -- the transactions of a caller that do not fit together: a repeat counts nothing, and is not
-    -- refused
+    -- The transactions of a caller that do not fit together. One that is not queued for another
+    -- reason, such as a repeat, counts nothing, and is not refused.
     SELECT i.queue_seq, i.tx_id, i.request_id, u.enforced,
            (quota_admit(ARRAY[u.value, u.gas, u.level], ARRAY[i.value_wei::NUMERIC, i.gas_limit, 1],
                         ARRAY[coalesce(u.day_value, -1), coalesce(u.day_gas, -1),
@@ -432,10 +449,7 @@ WITH intent AS MATERIALIZED (
       FROM intent i
       JOIN usage u ON u.quota = i.quota
      WHERE NOT u.fits
-       AND NOT EXISTS (SELECT FROM managed_tx t
-                        WHERE t.submitter_id = i.submitter_id AND t.request_id = i.request_id)
-       AND NOT EXISTS (SELECT FROM managed_tx t
-                        WHERE t.pool_id = NULLIF(i.pool_id, 0) AND t.request_id = i.request_id)
+       AND (i.queue_seq IN (SELECT p.queue_seq FROM possible p)) IS TRUE
 ), queued AS (
     INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash,
                             queue_seq, to_address, value, data, gas_limit,
