@@ -270,3 +270,17 @@ func TestRecover_WithoutDirectory_NoAnswer(t *testing.T) {
 		t.Errorf("the old ledger gave a lease before the directory was asked: %v %v", got, err)
 	}
 }
+
+// TestSealMoved_NotJoinedWithoutRights_NamesGrants: a ledger that has not joined asks too, and gets
+// no lease after a fail-over before it has.
+func TestSealMoved_NotJoinedWithoutRights_NamesGrants(t *testing.T) {
+	t.Parallel()
+	k := newMoveKit(t)
+	k.neverJoined()
+	u, err := url.Parse(k.db.NodeURL)
+	k.must(err)
+	k.exec("REVOKE ALL ON directory_ledger FROM " + quoted(u.User.Username()))
+	if _, err := k.eu.SealMoved(k.ctx); !errors.Is(err, ErrNoRights) {
+		t.Errorf("without rights: %v", err)
+	}
+}

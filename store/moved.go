@@ -78,16 +78,21 @@ func (s *Store) mayHaveMoved(self db.LedgerOfMoveRow) bool {
 }
 
 // ErrNoRights is returned when a role may not read the moves in the directory.
-var ErrNoRights = fmt.Errorf("%w: the role in directory.url may not read directory_move; run "+
+var ErrNoRights = fmt.Errorf("%w: the role in directory.url may not read moves; run "+
 	"\"fencepost migrate grants --directory\" for it", ErrDirectory)
 
 // movedAway lists the accounts that left a ledger, from the directory in this database.
 func (s *Store) movedAway(ctx context.Context, no int32) ([]db.MovedAwayRow, error) {
 	all, err := s.read().MovedAway(ctx, no)
+	return all, s.explainMoves(err)
+}
+
+// explainMoves names the remedy if the moves in the directory cannot be read.
+func (s *Store) explainMoves(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == notPermitted {
-		return nil, ErrNoRights
+		return ErrNoRights
 	}
-	return all, s.explainTables(err)
+	return s.explainTables(err)
 }
 
 // mustSeal lists the accounts that must have a tombstone in this ledger. It fails without the
@@ -107,7 +112,7 @@ func (s *Store) mustSeal(ctx context.Context) (self db.LedgerOfMoveRow, away []d
 		return self, away, err
 	}
 	ledgers, err := s.cfg.Directory.read().DirectoryLedgers(ctx)
-	err = s.cfg.Directory.explainTables(err)
+	err = s.cfg.Directory.explainMoves(err)
 	for _, l := range ledgers {
 		if l.LedgerID == self.LedgerID {
 			away, err = s.cfg.Directory.movedAway(ctx, l.No)
