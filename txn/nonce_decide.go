@@ -162,7 +162,9 @@ func (b *nonceBook) readDueAt() time.Time {
 	switch x := &v.External; {
 	case x.ReadAt.IsZero():
 		return v.Now
-	case len(b.rows) > 0 && b.rows[0].Nonce < x.Settled && b.rows[0].Nonce >= x.Before:
+	case slices.ContainsFunc(b.rows, func(n ExternalNonce) bool {
+		return x.Before <= n.Nonce && n.Nonce < x.Settled
+	}):
 		wait = min(wait, readPause) // the second read that settles it
 	}
 	return v.External.ReadAt.Add(wait)

@@ -76,3 +76,22 @@ func TestExternal_SettledOnce_NotAccepted(t *testing.T) {
 		t.Fatalf("not accepted by two: %+v", w)
 	}
 }
+
+// TestExternal_ReceiptsUnread_OthersReadSoon: a nonce whose receipts cannot be read does not delay
+// the second read of those after it.
+func TestExternal_ReceiptsUnread_OthersReadSoon(t *testing.T) {
+	t.Parallel()
+	v := externalView(NoncePending, &Account{Latest: 2, Pending: 2, Settled: 2})
+	v.External.Requests, v.Cursor.Next = nil, 2
+	second := v.External.Nonces[0]
+	v.External.Nonces[0].Hashes = []Hash{{1}}
+	second.Nonce, second.Reservation = 1, TxID{3}
+	v.External.Nonces = append(v.External.Nonces, second)
+	v.External.Receipts = map[Hash]*Receipt{} // one without an entry was not read
+	v.External.Settled, v.External.Before = 2, 1
+	v.Now = v.External.ReadAt.Add(readPause)
+	step, _ := external(v)
+	if read, ok := step.(ReadAccount); !ok || !read.External {
+		t.Errorf("no second read: %+v", step)
+	}
+}
