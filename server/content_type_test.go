@@ -34,9 +34,9 @@ func TestBody_NotAsDeclared_Rejected(t *testing.T) {
 		"data after gzip":    {packed.String() + "abc", "gzip", "is not gzip"},
 		"wrong checksum": {packed.String()[:packed.Len()-8] + "12345678", "gzip",
 			"is not gzip"},
-		"not JSON":  {"x", "", "is not the JSON"},
-		"not UTF-8": {"\xff", "", "is not the JSON"},
-		"UTF-16":    {"\xff\xfe{\x00}\x00", "", "is not the JSON"},
+		"not JSON":  {"x", "", "must be a JSON object"},
+		"not UTF-8": {"\xff", "", "must be a JSON object"},
+		"UTF-16":    {"\xff\xfe{\x00}\x00", "", "must be a JSON object"},
 	} {
 		a := n.http("POST", "/api/v1/tx", one.body, "Content-Encoding", one.encoding)
 		s := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
