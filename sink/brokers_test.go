@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -174,19 +175,7 @@ func TestKafka_Open_ChecksTopicAndLogin(t *testing.T) {
 
 func jetStream(t testing.TB) (*server.Server, jetstream.JetStream) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Port: server.RANDOM_PORT, JetStream: true,
-		StoreDir: t.TempDir(), NoSigs: true, Host: "127.0.0.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("nats-server is not ready")
-	}
+	s := natsServer(t, &server.Options{Port: server.RANDOM_PORT, StoreDir: t.TempDir()})
 	conn, err := nats.Connect(s.ClientURL())
 	if err != nil {
 		t.Fatal(err)
@@ -202,6 +191,24 @@ func jetStream(t testing.TB) (*server.Server, jetstream.JetStream) {
 		t.Fatal(err)
 	}
 	return s, js
+}
+
+func natsServer(t testing.TB, o *server.Options) *server.Server {
+	t.Helper()
+	o.JetStream, o.NoSigs, o.Host = true, true, "127.0.0.1"
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("nats-server is not ready")
+	}
+	return s
 }
 
 func natsOptions(s *server.Server) sink.NATSOptions {
@@ -339,16 +346,14 @@ func TestNATS_CredentialsRejectedForAWhile_Recovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer n.Close()
+	// a new server each time: nats-server races with clients when it reloads its users
 	accept := func(password string) {
 		t.Helper()
-		options := &server.Options{Port: server.RANDOM_PORT, JetStream: true,
-			StoreDir: filepath.Dir(s.StoreDir()), NoSigs: true, Host: "127.0.0.1"}
-		if password != "" {
-			options.Users = []*server.User{{Username: "app", Password: password}}
-		}
-		if err := s.ReloadOptions(options); err != nil {
-			t.Fatal(err)
-		}
+		o := server.Options{Port: s.Addr().(*net.TCPAddr).Port, StoreDir: filepath.Dir(s.StoreDir()),
+			Users: []*server.User{{Username: "app", Password: password}}}
+		s.Shutdown()
+		s.WaitForShutdown()
+		s = natsServer(t, &o)
 	}
 	accept("other")
 	before := connections(t, s)
