@@ -216,6 +216,9 @@ func recoverAll(ctx context.Context, q *db.Queries) (r RecoverReport, err error)
 	if _, err := q.MarkRestored(ctx, 0); err != nil {
 		return r, err
 	}
+	if _, err := q.VoidTopUps(ctx); err != nil {
+		return r, err
+	}
 	paused, err := q.PauseUnstarted(ctx, unstartedReason)
 	if err != nil {
 		return r, err

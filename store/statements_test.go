@@ -189,6 +189,7 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		"RevokeLeases":    {"UPDATE submitter_lease"},
 		"EndCommands":     {"UPDATE submitter_command"},
 		"MarkRestored":    {"UPDATE managed_tx"},
+		"VoidTopUps":      {"UPDATE top_up"},
 		"PauseUnstarted":  {"INSERT INTO submitter_command", "UPDATE submitter"},
 		"ProtectRestored": {"INSERT INTO submitter_command", "UPDATE submitter_nonce_cursor"},
 	}

@@ -175,3 +175,21 @@ func TestVoidTopUp_WhileCreated_OneWins(t *testing.T) {
 		r.sends(0)
 	})
 }
+
+// TestRecover_DecidedTopUp_NotSentAgain: the transaction of a decided top-up may be in the lost
+// part, and executed. The next need is decided by the balance.
+func TestRecover_DecidedTopUp_NotSentAgain(t *testing.T) {
+	t.Parallel()
+	r := newTopUps(t)
+	u := r.decide(1) // its transaction was created, executed and lost with the restore
+	recovering := r.open("recover", r.asOwner, func(c *Config) { c.Adopts = true })
+	_, err := recovering.Recover(r.ctx)
+	r.must(err)
+	r.exec("UPDATE submitter SET status = 'ACTIVE'") // an operator has compared the treasury
+	if f := r.funds(); f.TopUp.Open() {
+		t.Errorf("the top-up is still to be sent: %+v", f.TopUp)
+	}
+	if _, created, err := r.open("c").CreateTopUp(r.ctx, r.to, u); created {
+		t.Errorf("sent again: %v", err)
+	}
+}

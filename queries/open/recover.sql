@@ -68,6 +68,14 @@ UPDATE managed_tx t SET restored = TRUE, fencing_token = l.fencing_token
  WHERE l.submitter_id = t.submitter_id AND t.terminal_at IS NULL
    AND (@one_submitter::INT = 0 OR t.submitter_id = @one_submitter::INT);
 
+-- VoidTopUps ends the decided top-ups without a transaction: it may be in the lost part, and
+-- executed. The next need is decided by the balance.
+-- name: VoidTopUps :execrows
+UPDATE top_up u SET voided_at = clock_timestamp()
+ WHERE u.voided_at IS NULL
+   AND NOT EXISTS (SELECT FROM managed_tx t
+                    WHERE t.submitter_id = u.treasury_id AND t.request_id = u.request_id);
+
 -- ProtectRestored appends the evidence of a protection in force to its own. Its own evidence stays
 -- unchanged, or a repeated recovery would nest it. The count of protections continues beyond every
 -- number that the lost part can have issued, so that a repeated decision on one of those does not

@@ -217,3 +217,20 @@ func (q *Queries) SetLockTimeout(ctx context.Context, millis string) error {
 	_, err := q.db.Exec(ctx, setLockTimeout, millis)
 	return err
 }
+
+const voidTopUps = `-- name: VoidTopUps :execrows
+UPDATE top_up u SET voided_at = clock_timestamp()
+ WHERE u.voided_at IS NULL
+   AND NOT EXISTS (SELECT FROM managed_tx t
+                    WHERE t.submitter_id = u.treasury_id AND t.request_id = u.request_id)
+`
+
+// VoidTopUps ends the decided top-ups without a transaction: it may be in the lost part, and
+// executed. The next need is decided by the balance.
+func (q *Queries) VoidTopUps(ctx context.Context) (int64, error) {
+	result, err := q.db.Exec(ctx, voidTopUps)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
