@@ -195,7 +195,8 @@ func jetStream(t testing.TB) (*server.Server, jetstream.JetStream) {
 
 func natsServer(t testing.TB, o *server.Options) *server.Server {
 	t.Helper()
-	o.JetStream, o.NoSigs, o.Host = true, true, "127.0.0.1"
+	o.JetStream, o.NoSigs = true, true
+	o.Host = "127.0.0.1"
 	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
@@ -349,8 +350,10 @@ func TestNATS_CredentialsRejectedForAWhile_Recovers(t *testing.T) {
 	// a new server each time: nats-server races with clients when it reloads its users
 	accept := func(password string) {
 		t.Helper()
-		o := server.Options{Port: s.Addr().(*net.TCPAddr).Port, StoreDir: filepath.Dir(s.StoreDir()),
-			Users: []*server.User{{Username: "app", Password: password}}}
+		o := server.Options{
+			Port: s.Addr().(*net.TCPAddr).Port, StoreDir: filepath.Dir(s.StoreDir()),
+			Users: []*server.User{{Username: "app", Password: password}},
+		}
 		s.Shutdown()
 		s.WaitForShutdown()
 		s = natsServer(t, &o)
