@@ -413,7 +413,7 @@ func TestQuota_OthersNotInserted_UseNoRoom(t *testing.T) {
 }
 
 // TestQuota_OthersNotInserted_KeepOrder: the transactions of an account are queued in the order of
-// their batch, whatever else of it is not queued.
+// their batch, also if others of it are not queued.
 func TestQuota_OthersNotInserted_KeepOrder(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -81,7 +81,7 @@ WITH intent AS MATERIALIZED (
          ORDER BY u.caller, u.chain_id
            FOR NO KEY UPDATE OF u) l
 ), possible AS MATERIALIZED (
-    -- What is queued if its quota has room: see queued. Nothing, if all fits.
+    -- Queued if its quota has room: see queued. Empty if all fits.
     SELECT DISTINCT ON (i.pool_id, CASE WHEN i.pool_id = 0 THEN i.submitter_id END, i.request_id)
            i.queue_seq
       FROM intent i
