@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -134,8 +135,20 @@ func TestLostCommits_RunningNode_Protects(t *testing.T) {
 				want = append(want, txn.Nonce(len(want)))
 			}
 			restore()
-			first := w.create(0, "one", transfer()) // as its client does, which knows no better
-			w.create(0, "two", transfer())
+			// As its client does, which knows no better. Both at once: after the first, the node may
+			// protect the account at any time.
+			var first txn.TxID
+			for i, created := range w.admin.CreateTxs(t.Context(), []store.Intent{
+				{Submitter: w.submitters[0], RequestID: "one", Payload: transfer()},
+				{Submitter: w.submitters[0], RequestID: "two", Payload: transfer()},
+			}) {
+				if created.Err != nil {
+					t.Fatal(created.Err)
+				}
+				if i == 0 {
+					first = created.Info.ID
+				}
+			}
 			protected := w.awaitProtected(txn.ProtectRestored)
 			if !strings.Contains(protected.Evidence, "lost commits") {
 				t.Errorf("evidence %q", protected.Evidence)

@@ -47,9 +47,7 @@ func startChild(t *testing.T, dir string,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(program, self, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, program, self)
 	cmd = exec.Command(program, childArg, dir)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
@@ -73,6 +71,17 @@ func startChild(t *testing.T, dir string,
 		t.Fatalf("the child printed: %s", line)
 	}
 	return cmd, in, pid
+}
+
+// writeProgram writes a file that is about to be run. A child that another test forks meanwhile would
+// inherit the open file, and nothing runs while it is open for writing.
+func writeProgram(t *testing.T, path string, content []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, content, 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

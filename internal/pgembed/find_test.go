@@ -17,9 +17,7 @@ func fakePrograms(t *testing.T, dir, version string) string {
 	}
 	script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + " (from somewhere)'\n"
 	for _, name := range []string{"postgres", "initdb"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeProgram(t, filepath.Join(dir, name), []byte(script))
 	}
 	return dir
 }
