@@ -108,7 +108,7 @@ func create(dir, name string, kind plan) (*writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create file: %w", err)
 	}
-	w.zip = gzip.NewWriter(io.MultiWriter(w.file, w.sum))
+	w.zip = gzip.NewWriter(io.MultiWriter(&flusher{to: w.file}, w.sum))
 	return w, nil
 }
 
