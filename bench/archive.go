@@ -66,16 +66,20 @@ func archiving(ctx context.Context, b *bench, n int) (err error) {
 	defer admin.Close()
 	began := time.Now()
 	var report archive.Report
-	busy, err := underLoad(ctx, b, s, func(ctx context.Context) error {
-		for report.Transactions < int64(n) { // the load may hold back the newest for a moment
-			next, err := archive.Run(ctx, archive.Options{Ledger: admin, Dir: dir,
-				Transactions: time.Nanosecond, Grace: time.Second})
-			if err != nil {
-				return err
+	var busy *latencies
+	err = b.probed(name, func() (err error) {
+		busy, err = underLoad(ctx, b, s, func(ctx context.Context) error {
+			for report.Transactions < int64(n) { // the load may hold back the newest for a moment
+				next, err := archive.Run(ctx, archive.Options{Ledger: admin, Dir: dir,
+					Transactions: time.Nanosecond, Grace: time.Second})
+				if err != nil {
+					return err
+				}
+				report.Transactions += next.Transactions
 			}
-			report.Transactions += next.Transactions
-		}
-		return nil
+			return nil
+		})
+		return err
 	})
 	if err != nil {
 		return err
