@@ -111,6 +111,7 @@ type AccountMove struct {
 	move    db.DirectoryMove
 	done    MovedAccount
 	tried   bool // the copy was, by this command
+	held    bool // paused for this move, which can still be given up
 	blocked int  // how often writers did not end in time for the tombstone
 	// of tests: called around each commit; an error ends the command there
 	at func(point string) error
@@ -230,6 +231,7 @@ func (m *AccountMove) view(ctx context.Context) (v moveView, waits string, err e
 		waits, err = "", nil
 	}
 	v.rests = v.paused && waits == ""
+	m.held = v.step == moveBegun && !v.sealed && (v.paused || v.asked)
 	return v, waits, err
 }
 
@@ -456,8 +458,12 @@ func (m *AccountMove) ended(ctx context.Context, waits string) error {
 	if waits != "" {
 		waits = ": " + waits
 	}
-	return fmt.Errorf("store: move submitter %q: %w%s; repeat the command to resume it", m.name,
-		context.Cause(ctx), waits)
+	next := "repeat the command to resume it"
+	if m.held {
+		next = fmt.Sprintf("the account stays paused: repeat the command, or give up with "+
+			"\"fencepost submitter resume %s\"", m.name)
+	}
+	return fmt.Errorf("store: move submitter %q: %w%s; %s", m.name, context.Cause(ctx), waits, next)
 }
 
 // errStopped ends a command between two steps, in tests.

@@ -63,9 +63,37 @@ func (m *AccountMove) tryOnce(ctx context.Context) error {
 	if m.tried || moveStep(m.move.Step) == moveSealed || moveStep(m.move.Step) == moveDone {
 		return nil
 	}
+	if err := m.checkFirst(ctx); err != nil {
+		return err
+	}
 	err := m.copyRows(ctx, true, func(pgx.Tx) error { return errTried })
 	if errors.Is(err, errTried) || hasArrived(err) {
 		m.tried, err = true, nil
+	}
+	return err
+}
+
+// checkFirst checks that the new ledger has not had the account before: its rows there stay for
+// ever, with a tombstone.
+func (m *AccountMove) checkFirst(ctx context.Context) error {
+	is, err := m.state(ctx, m.from.read())
+	if err != nil || is.MovedTo != nil { // with a tombstone, the move is beyond this
+		return err
+	}
+	arrival, err := m.to.read().Arrival(ctx, int32(m.id))
+	if err == nil && arrival.MoveID == m.move.MoveID { // by another command of this move
+		return nil
+	}
+	if err != nil && !isNoRows(err) {
+		return err
+	}
+	_, err = m.state(ctx, m.to.read())
+	if isNoRows(err) {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: it was in ledger %q before, and an account never returns; name a "+
+			"ledger that it has not been in", ErrCannotMove, m.toName)
 	}
 	return err
 }

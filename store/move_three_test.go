@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,21 @@ func (w *threeLedgers) joinAll() (errs []error) {
 		}
 	}
 	return errs
+}
+
+// movesOn moves alice from us1 to ap1.
+func (w *threeLedgers) movesOn(id txn.SubmitterID) {
+	w.t.Helper()
+	mine := w.next.lease(w.us, id)
+	_, err := w.mover("us1", "ap1").Run(w.ctx, time.Millisecond, func(MoveProgress) {
+		boxes, err := w.us.Inboxes(w.ctx, []txn.SubmitterID{id}, 10)
+		w.must(err)
+		for _, c := range boxes[id].Commands {
+			w.next.done(w.us, mine, txn.Change{Status: txn.Paused,
+				Commands: []txn.CommandResult{{ID: c.ID, Result: txn.Applied}}})
+		}
+	})
+	w.must(err)
 }
 
 // TestMove_RedirectLostInDirectory_OneLedger: a move to us1 was begun, given up, and made to ap1.
@@ -104,16 +120,7 @@ func TestDirectory_MovedTwice_JoinsAgain(t *testing.T) {
 	no := value[int32](w.kit, "SELECT no FROM directory_account WHERE name = 'alice'")
 	w.moves(w.mover("eu1", "us1"), l)
 	id := txn.SubmitterID(value[int32](w.next, "SELECT submitter_id FROM submitter"))
-	mine := w.next.lease(w.us, id)
-	_, err := w.mover("us1", "ap1").Run(w.ctx, time.Millisecond, func(MoveProgress) {
-		boxes, err := w.us.Inboxes(w.ctx, []txn.SubmitterID{id}, 10)
-		w.must(err)
-		for _, c := range boxes[id].Commands {
-			w.next.done(w.us, mine, txn.Change{Status: txn.Paused,
-				Commands: []txn.CommandResult{{ID: c.ID, Result: txn.Applied}}})
-		}
-	})
-	w.must(err)
+	w.movesOn(id)
 	if again := w.moves(w.mover("eu1", "us1"), l); again.Left != "ap1" {
 		t.Errorf("the first move again: %+v", again)
 	}
@@ -127,5 +134,38 @@ func TestDirectory_MovedTwice_JoinsAgain(t *testing.T) {
 		JOIN directory_ledger d ON d.no = a.no WHERE a.name = 'alice'`)
 	if known != 2 || has != "ap1" {
 		t.Errorf("the directory knows %d of two moves, and has the account in %s", known, has)
+	}
+}
+
+// TestMove_Back_Refused: an account moves to no ledger that it was in before, whether it arrived
+// there by a move or not. It keeps its ledger.
+func TestMove_Back_Refused(t *testing.T) {
+	t.Parallel()
+	w := newThreeLedgers(t)
+	id, l := w.old.owned(w.eu, "alice")
+	w.moves(w.mover("eu1", "us1"), l)
+	refused := func(from, to string) {
+		t.Helper()
+		m := w.mover(from, to)
+		m.at = func(point string) error {
+			if point == "after begin" {
+				return errStopped
+			}
+			return nil
+		}
+		_, err := m.Run(w.ctx, time.Millisecond, func(MoveProgress) {})
+		if !errors.Is(err, ErrCannotMove) || !strings.Contains(err.Error(), "was in ledger") {
+			t.Errorf("from %s back to %s: %v", from, to, err)
+		}
+	}
+	refused("us1", "eu1")
+	w.movesOn(id)
+	refused("ap1", "us1")
+	refused("ap1", "eu1")
+	if moves := value[int](w.kit, "SELECT count(*) FROM directory_move"); moves != 2 {
+		t.Errorf("the directory has %d moves, want 2", moves)
+	}
+	if lease, err := w.ap.AcquireOne(w.ctx, id); err != nil || lease == nil {
+		t.Errorf("no lease in its ledger: %v", err)
 	}
 }

@@ -35,7 +35,8 @@ tx_id stays valid. Between the two the account accepts no transactions. An accou
 before stays paused.
 
 The command may be repeated: it resumes where it stopped, and does nothing once the account is in
-the new ledger. It can be given up until the old ledger refuses the account: resume it there. Nodes
+the new ledger. A command that ends early, as after --wait, leaves the account paused. Repeat it, or
+give the move up with "fencepost submitter resume" while the old ledger still has the account. Nodes
 may run; both ledgers need live nodes with the account's chain and signer. The roles in all URLs
 must own the tables.`,
 		Example: "  fencepost submitter move alice --to us1 --config fencepost.yaml",
@@ -62,7 +63,7 @@ must own the tables.`,
 	c.Flags().StringVar(&f.ledger, "ledger", "",
 		"name of the ledger that has the account (default: as in the directory)")
 	c.Flags().DurationVar(&wait, "wait", time.Hour,
-		"how long to wait for transactions in flight")
+		"how long to wait for transactions in flight; the account stays paused afterwards")
 	return c
 }
 
@@ -121,7 +122,8 @@ func (p *program) moveSubmitter(ctx context.Context, cfg *config.Config, directo
 	case moved.Protected:
 		next = "it is protected there; see \"fencepost submitter get\""
 	case moved.Paused:
-		next = "it is paused there"
+		next = fmt.Sprintf("it is paused there; resume it with \"fencepost submitter resume %s\"",
+			m.name)
 	}
 	return p.print(movedRow{moved.Submitter, moved.From, moved.To, moved.Transactions,
 		moved.Paused, moved.Protected},

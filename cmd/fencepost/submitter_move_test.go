@@ -54,13 +54,16 @@ func TestSubmitterMove_NoOwner_Waits(t *testing.T) {
 		step{"ledger join us1" + config, "", "", exitDone},
 		step{"submitter move alice --to us1" + config, "", "allow_moves", exitFailed},
 		step{"submitter move alice" + config, "", "--to", exitUsage},
+		step{"submitter void-top-up alice --reason closed" + config, "", "name one of eu1, us1",
+			exitUsage},
 		step{move, "", `fencepost submitter list`, exitFailed}) // not registered
 	addAlice(t, eu, directory)
 	run(step{"submitter move alice --to eu1 --set directory.allow_moves=true" + config,
 		"eu1 already", "", exitDone})
 	run(step{"ledger list" + config, "eu1 +1 ", "", exitDone},
 		step{move + " --wait 1s", "", `not done within 1s \(--wait\): 1 command or nonce request ` +
-			"not applied by a node yet; .*; repeat the command", exitFailed},
+			"not applied by a node yet; .*; the account stays paused: repeat the command, .*" +
+			`"fencepost submitter resume alice"`, exitFailed},
 		step{move + " --wait 1ns", "", `not done within 1ns \(--wait\)`, exitFailed},
 		step{move + " --ledger us1", "", "us1", exitFailed},
 		step{"recover --ledger eu1 --yes" + config, "", "", exitDone},
@@ -79,7 +82,10 @@ func TestSubmitterMove_NoOwner_Waits(t *testing.T) {
 	run(step{move, "^submitter alice moved from ledger eu1 to us1 ", "", exitDone},
 		step{move, "us1 already", "", exitDone},
 		step{move + " --json", `"to": "us1"`, "", exitDone},
-		step{move + " --ledger eu1", "^submitter alice moved ", "", exitDone})
+		step{move + " --ledger eu1", "^submitter alice moved .*paused there; .*resume alice", "",
+			exitDone},
+		step{strings.Replace(move, "us1", "eu1", 1), "", `it was in ledger "eu1" before`,
+			exitFailed})
 	change(directory, "INSERT INTO directory_account (no, name, chain_id, address) "+
 		"SELECT no, 'bob', 31337, decode(repeat('02', 20), 'hex') FROM directory_ledger "+
 		"WHERE name = 'us1'")
