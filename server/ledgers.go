@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -390,8 +391,12 @@ func (r *router) named(field, name string) (*ledger, error) {
 	}
 	i := slices.IndexFunc(r.ledgers, func(l *ledger) bool { return l.name == name })
 	if i < 0 {
-		return nil, status.InvalidField(field, "unknown ledger %q; use one of the node's "+
-			"configuration, or omit it", name)
+		names := make([]string, len(r.ledgers))
+		for n, l := range r.ledgers {
+			names[n] = l.name
+		}
+		return nil, status.InvalidField(field, "unknown ledger %q; use one of %s, or omit it", name,
+			strings.Join(names, ", "))
 	}
 	return r.ledgers[i], nil
 }

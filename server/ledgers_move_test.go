@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +38,48 @@ func (s *several) moveAccount() {
 		}
 	})
 	s.must(err)
+}
+
+// TestLedgers_Submitter_NamesItsLedger: the ledger of an account is in each response about it, and
+// is the new one after a move.
+func TestLedgers_Submitter_NamesItsLedger(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, "eu1", "eu2", "us1")
+	n := s.node("n")
+	check := func(want map[string]string) {
+		t.Helper()
+		list, err := n.subs.ListSubmitters(n.ctx, &pb.ListSubmittersRequest{})
+		n.must(err)
+		listed := map[string]string{}
+		for _, one := range list.GetSubmitters() {
+			listed[one.GetName()] = one.GetLedger()
+		}
+		if !maps.Equal(listed, want) {
+			t.Errorf("listed %v, want %v", listed, want)
+		}
+		for name, ledger := range want {
+			got, err := n.subs.GetSubmitter(n.ctx, &pb.GetSubmitterRequest{Submitter: name})
+			if err != nil || got.GetSubmitter().GetLedger() != ledger {
+				t.Errorf("%s: %v %v, want %s", name, got, err, ledger)
+			}
+		}
+	}
+	check(map[string]string{"at-eu1": "eu1", "at-eu2": "eu2", "at-us1": "us1"})
+	added := &pb.RegisterSubmitterRequest{Name: "new", ChainId: uint64(chainID),
+		Address: "0x" + strings.Repeat("7", 40), Signer: "local", StartFrom: "0",
+		Mode: pb.SubmitterMode_SUBMITTER_MODE_STRICT, Ledger: "us1"}
+	if is, err := n.subs.RegisterSubmitter(n.ctx, added); err != nil ||
+		is.GetSubmitter().GetLedger() != "us1" {
+		t.Errorf("registered: %v %v", is, err)
+	}
+	added.Ledger = "us2"
+	_, err := n.subs.RegisterSubmitter(n.ctx, added)
+	if got := wantStatus(t, err, codes.InvalidArgument, "INVALID_FIELD"); !strings.Contains(
+		got.Message(), "eu1, eu2, us1") {
+		t.Errorf("the error does not name the ledgers: %v", got)
+	}
+	s.moveAccount()
+	check(map[string]string{"at-eu1": "eu1", "at-eu2": "us1", "at-us1": "us1", "new": "us1"})
 }
 
 // TestLedgers_AccountMoved_Followed: requests for an account that has moved reach it in its new

@@ -75,7 +75,22 @@ func (c call) in(ctx context.Context, l *ledger,
 		}
 		return err
 	})
+	l.label(response)
 	return response, err
+}
+
+// label adds the name of the ledger to the submitters of its response.
+func (l *ledger) label(response proto.Message) {
+	switch r := response.(type) {
+	case interface{ GetSubmitter() *pb.Submitter }:
+		if s := r.GetSubmitter(); s != nil {
+			s.Ledger = l.name
+		}
+	case *pb.ListSubmittersResponse:
+		for _, s := range r.GetSubmitters() {
+			s.Ledger = l.name
+		}
+	}
 }
 
 // routes has the route of each method, by full name.

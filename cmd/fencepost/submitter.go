@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -115,6 +116,9 @@ func (p *program) addSubmitter(ctx context.Context, c *client, ask *pb.RegisterS
 		verb = "was already registered"
 	}
 	s := answer.GetSubmitter()
+	if s.GetLedger() != "" {
+		verb += " in ledger " + s.GetLedger()
+	}
 	return p.print(
 		wire{answer},
 		line("submitter %s %s: account %s, signer %s, starts from %s%s", ask.GetName(), verb,
@@ -169,9 +173,18 @@ func (p *program) listSubmitters(ctx context.Context, c *client, limit int) erro
 	if all.GetNextPageToken() != "" && !p.json {
 		p.note("more than %d submitters; raise --limit", limit)
 	}
-	rows := make([][]string, len(all.GetSubmitters()))
-	for i, s := range all.GetSubmitters() {
-		rows[i] = []string{
+	return p.print(wire{all}, table(submitterRows(all.GetSubmitters())))
+}
+
+// submitterRows are the rows of a list. Only a node with several ledgers names them.
+func submitterRows(all []*pb.Submitter) (heads []string, rows [][]string) {
+	heads = []string{"NAME", "ACCOUNT", "STATUS", "OWNER", "NEXT_NONCE", "QUEUED", "IN_FLIGHT"}
+	several := slices.ContainsFunc(all, func(s *pb.Submitter) bool { return s.GetLedger() != "" })
+	if several {
+		heads = append(heads, "LEDGER")
+	}
+	for _, s := range all {
+		row := []string{
 			s.GetName(),
 			s.GetAccountId(),
 			shownStatus(s),
@@ -180,12 +193,12 @@ func (p *program) listSubmitters(ctx context.Context, c *client, limit int) erro
 			shownQueued(s),
 			strconv.FormatInt(s.GetInFlight(), 10),
 		}
+		if several {
+			row = append(row, s.GetLedger())
+		}
+		rows = append(rows, row)
 	}
-	return p.print(
-		wire{all},
-		table([]string{"NAME", "ACCOUNT", "STATUS", "OWNER", "NEXT_NONCE", "QUEUED", "IN_FLIGHT"},
-			rows),
-	)
+	return heads, rows
 }
 
 func (p *program) submitterPauseCommand(f *clientFlags) *cobra.Command {

@@ -270,6 +270,9 @@ func submitterFields(s *pb.Submitter, now time.Time) []field {
 		}, {"next_nonce", shownNonce(s)}, {"init_nonce", shownInit(s)},
 		{"queued", shownQueued(s)}, {"in_flight", strconv.FormatInt(s.GetInFlight(), 10)},
 	}
+	if s.GetLedger() != "" {
+		all = append(all, field{"ledger", s.GetLedger()})
+	}
 	all = append(all, leaseFields(s.GetLease(), now)...)
 	if p := s.GetPause(); p != nil {
 		all = append(all, field{"pause", strconv.FormatInt(p.GetPauseId(), 10)},

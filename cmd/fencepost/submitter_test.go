@@ -2,9 +2,12 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -69,6 +72,24 @@ func TestSubmitterCommands(t *testing.T) {
 		}
 	}
 	l.bad(exitFailed, "(SUBMITTER_NOT_FOUND)", "submitter", "show", "carl")
+}
+
+// TestSubmitterRows_SeveralLedgers_Named: a list names the ledgers of a node that has several.
+func TestSubmitterRows_SeveralLedgers_Named(t *testing.T) {
+	t.Parallel()
+	alice, bob := &pb.Submitter{Name: "alice"}, &pb.Submitter{Name: "bob", Ledger: "us1"}
+	if heads, rows := submitterRows([]*pb.Submitter{alice}); slices.Contains(heads, "LEDGER") ||
+		len(rows[0]) != len(heads) {
+		t.Errorf("one ledger: %v %v", heads, rows)
+	}
+	heads, rows := submitterRows([]*pb.Submitter{bob})
+	if at := slices.Index(heads, "LEDGER"); at < 0 || len(rows) != 1 || rows[0][at] != "us1" {
+		t.Errorf("several ledgers: %v %v", heads, rows)
+	}
+	if fields := submitterFields(bob, time.Now()); !slices.Contains(fields,
+		field{"ledger", "us1"}) {
+		t.Errorf("shown without its ledger: %v", fields)
+	}
 }
 
 func TestSubmitterUpdate(t *testing.T) {

@@ -880,6 +880,8 @@ type Submitter struct {
 	Unfunded bool `protobuf:"varint,40,opt,name=unfunded,proto3" json:"unfunded,omitempty"`
 	// Time of acceptance of the head of the queue; unset if the queue is empty.
 	QueueHeadTime *timestamppb.Timestamp `protobuf:"bytes,41,opt,name=queue_head_time,json=queueHeadTime,proto3" json:"queue_head_time,omitempty"`
+	// Name of the ledger that has the account, if the node serves several.
+	Ledger        string `protobuf:"bytes,42,opt,name=ledger,proto3" json:"ledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1087,6 +1089,13 @@ func (x *Submitter) GetQueueHeadTime() *timestamppb.Timestamp {
 		return x.QueueHeadTime
 	}
 	return nil
+}
+
+func (x *Submitter) GetLedger() string {
+	if x != nil {
+		return x.Ledger
+	}
+	return ""
 }
 
 type RegisterSubmitterRequest struct {
@@ -2525,7 +2534,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"last_nonce\x18\x02 \x01(\x04B\x020\x01R\tlastNonce\x12\x13\n" +
 	"\x05tx_id\x18\x03 \x01(\tR\x04txId\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xad\b\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xc5\b\n" +
 	"\tSubmitter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
@@ -2561,7 +2570,8 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x12queued_is_at_least\x18\x16 \x01(\bR\x0fqueuedIsAtLeast\x12\"\n" +
 	"\rmax_in_flight\x18\x17 \x01(\x05R\vmaxInFlight\x12\x1a\n" +
 	"\bunfunded\x18( \x01(\bR\bunfunded\x12B\n" +
-	"\x0fqueue_head_time\x18) \x01(\v2\x1a.google.protobuf.TimestampR\rqueueHeadTimeB\r\n" +
+	"\x0fqueue_head_time\x18) \x01(\v2\x1a.google.protobuf.TimestampR\rqueueHeadTime\x12\x16\n" +
+	"\x06ledger\x18* \x01(\tR\x06ledgerB\r\n" +
 	"\v_next_nonceB\r\n" +
 	"\v_init_nonce\"\xa1\x04\n" +
 	"\x18RegisterSubmitterRequest\x123\n" +

@@ -38,6 +38,7 @@ private static final long serialVersionUID = 0L;
     gaps_ = java.util.Collections.emptyList();
     onFailure_ = 0;
     maxFee_ = "";
+    ledger_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -838,6 +839,53 @@ private static final long serialVersionUID = 0L;
     return queueHeadTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : queueHeadTime_;
   }
 
+  public static final int LEDGER_FIELD_NUMBER = 42;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object ledger_ = "";
+  /**
+   * <pre>
+   * Name of the ledger that has the account, if the node serves several.
+   * </pre>
+   *
+   * <code>string ledger = 42 [json_name = "ledger"];</code>
+   * @return The ledger.
+   */
+  @java.lang.Override
+  public java.lang.String getLedger() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      ledger_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Name of the ledger that has the account, if the node serves several.
+   * </pre>
+   *
+   * <code>string ledger = 42 [json_name = "ledger"];</code>
+   * @return The bytes for ledger.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getLedgerBytes() {
+    java.lang.Object ref = ledger_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      ledger_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -926,6 +974,9 @@ private static final long serialVersionUID = 0L;
     }
     if (((bitField0_ & 0x00000100) != 0)) {
       output.writeMessage(41, getQueueHeadTime());
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 42, ledger_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -1030,6 +1081,9 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(41, getQueueHeadTime());
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(ledger_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(42, ledger_);
+    }
     return size;
   }
   @java.lang.Override
@@ -1128,6 +1182,8 @@ private static final long serialVersionUID = 0L;
       if (!getQueueHeadTime()
           .equals(other.getQueueHeadTime())) return false;
     }
+    if (!getLedger()
+        .equals(other.getLedger())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -1216,6 +1272,8 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + QUEUE_HEAD_TIME_FIELD_NUMBER;
       hash = (53 * hash) + getQueueHeadTime().hashCode();
     }
+    hash = (37 * hash) + LEDGER_FIELD_NUMBER;
+    hash = (53 * hash) + getLedger().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1419,6 +1477,7 @@ private static final long serialVersionUID = 0L;
         queueHeadTimeBuilder_.dispose();
         queueHeadTimeBuilder_ = null;
       }
+      ledger_ = "";
       return this;
     }
 
@@ -1561,6 +1620,9 @@ private static final long serialVersionUID = 0L;
             : queueHeadTimeBuilder_.build();
         to_bitField0_ |= 0x00000100;
       }
+      if (((from_bitField0_ & 0x02000000) != 0)) {
+        result.ledger_ = ledger_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1685,6 +1747,11 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasQueueHeadTime()) {
         mergeQueueHeadTime(other.getQueueHeadTime());
+      }
+      if (!other.getLedger().isEmpty()) {
+        ledger_ = other.ledger_;
+        bitField0_ |= 0x02000000;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1857,6 +1924,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x01000000;
               break;
             } // case 330
+            case 338: {
+              ledger_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x02000000;
+              break;
+            } // case 338
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -4266,6 +4338,98 @@ private static final long serialVersionUID = 0L;
         queueHeadTime_ = null;
       }
       return queueHeadTimeBuilder_;
+    }
+
+    private java.lang.Object ledger_ = "";
+    /**
+     * <pre>
+     * Name of the ledger that has the account, if the node serves several.
+     * </pre>
+     *
+     * <code>string ledger = 42 [json_name = "ledger"];</code>
+     * @return The ledger.
+     */
+    public java.lang.String getLedger() {
+      java.lang.Object ref = ledger_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        ledger_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the ledger that has the account, if the node serves several.
+     * </pre>
+     *
+     * <code>string ledger = 42 [json_name = "ledger"];</code>
+     * @return The bytes for ledger.
+     */
+    public com.google.protobuf.ByteString
+        getLedgerBytes() {
+      java.lang.Object ref = ledger_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        ledger_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Name of the ledger that has the account, if the node serves several.
+     * </pre>
+     *
+     * <code>string ledger = 42 [json_name = "ledger"];</code>
+     * @param value The ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedger(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      ledger_ = value;
+      bitField0_ |= 0x02000000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the ledger that has the account, if the node serves several.
+     * </pre>
+     *
+     * <code>string ledger = 42 [json_name = "ledger"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLedger() {
+      ledger_ = getDefaultInstance().getLedger();
+      bitField0_ = (bitField0_ & ~0x02000000);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Name of the ledger that has the account, if the node serves several.
+     * </pre>
+     *
+     * <code>string ledger = 42 [json_name = "ledger"];</code>
+     * @param value The bytes for ledger to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLedgerBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      ledger_ = value;
+      bitField0_ |= 0x02000000;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.Submitter)

@@ -465,4 +465,24 @@ public interface SubmitterOrBuilder extends
    * <code>.google.protobuf.Timestamp queue_head_time = 41 [json_name = "queueHeadTime"];</code>
    */
   com.google.protobuf.TimestampOrBuilder getQueueHeadTimeOrBuilder();
+
+  /**
+   * <pre>
+   * Name of the ledger that has the account, if the node serves several.
+   * </pre>
+   *
+   * <code>string ledger = 42 [json_name = "ledger"];</code>
+   * @return The ledger.
+   */
+  java.lang.String getLedger();
+  /**
+   * <pre>
+   * Name of the ledger that has the account, if the node serves several.
+   * </pre>
+   *
+   * <code>string ledger = 42 [json_name = "ledger"];</code>
+   * @return The bytes for ledger.
+   */
+  com.google.protobuf.ByteString
+      getLedgerBytes();
 }

@@ -202,7 +202,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "st_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022\023\n\005tx_id\030\003" +
       " \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006reason\022.\n\004ti" +
       "me\030\005 \001(\0132\032.google.protobuf.TimestampR\004ti" +
-      "me\"\255\010\n\tSubmitter\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\n" +
+      "me\"\305\010\n\tSubmitter\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\n" +
       "account_id\030\002 \001(\tR\taccountId\022\035\n\010chain_id\030" +
       "\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\004 \001(\tR\007add" +
       "ress\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n\004mode\030\006 \001" +
@@ -228,136 +228,137 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "in_flight\030\027 \001(\005R\013maxInFlight\022\032\n\010unfunded" +
       "\030( \001(\010R\010unfunded\022B\n\017queue_head_time\030) \001(" +
       "\0132\032.google.protobuf.TimestampR\rqueueHead" +
-      "TimeB\r\n\013_next_nonceB\r\n\013_init_nonce\"\213\002\n\030R" +
-      "egisterSubmitterRequest\022\022\n\004name\030\001 \001(\tR\004n" +
-      "ame\022\035\n\010chain_id\030\002 \001(\004B\0020\001R\007chainId\022\030\n\007ad" +
-      "dress\030\003 \001(\tR\007address\022\026\n\006signer\030\004 \001(\tR\006si" +
-      "gner\022/\n\004mode\030\005 \001(\0162\033.fencepost.v1.Submit" +
-      "terModeR\004mode\022\035\n\nstart_from\030\006 \001(\tR\tstart" +
-      "From\022\"\n\rmax_in_flight\030\007 \001(\005R\013maxInFlight" +
-      "\022\026\n\006ledger\030\010 \001(\tR\006ledger\"\321\002\n\026UpdateSubmi" +
-      "tterRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitte" +
-      "r\022:\n\non_failure\030\002 \001(\0162\033.fencepost.v1.Fai" +
-      "lurePolicyR\tonFailure\022\027\n\007max_fee\030\003 \001(\tR\006" +
-      "maxFee\022;\n\013update_mask\030\004 \001(\0132\032.google.pro" +
-      "tobuf.FieldMaskR\nupdateMask\022\026\n\006reason\030\005 " +
-      "\001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010operator\022" +
-      "/\n\004mode\030\007 \001(\0162\033.fencepost.v1.SubmitterMo" +
-      "deR\004mode\022\"\n\rmax_in_flight\030\010 \001(\005R\013maxInFl" +
-      "ight\"P\n\027UpdateSubmitterResponse\0225\n\tsubmi" +
-      "tter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsub" +
-      "mitter\"l\n\031RegisterSubmitterResponse\0225\n\ts" +
-      "ubmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR" +
-      "\tsubmitter\022\030\n\007created\030\002 \001(\010R\007created\"3\n\023" +
-      "GetSubmitterRequest\022\034\n\tsubmitter\030\001 \001(\tR\t" +
-      "submitter\"M\n\024GetSubmitterResponse\0225\n\tsub" +
-      "mitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\ts" +
-      "ubmitter\"\225\001\n\025ListSubmittersRequest\022\033\n\tpa" +
-      "ge_size\030\001 \001(\005R\010pageSize\022\035\n\npage_token\030\002 " +
-      "\001(\tR\tpageToken\022@\n\nconditions\030\003 \003(\0162 .fen" +
-      "cepost.v1.SubmitterConditionR\nconditions" +
-      "\"\242\001\n\026ListSubmittersResponse\0227\n\nsubmitter" +
-      "s\030\001 \003(\0132\027.fencepost.v1.SubmitterR\nsubmit" +
-      "ters\022&\n\017next_page_token\030\002 \001(\tR\rnextPageT" +
-      "oken\022\'\n\017missing_ledgers\030\003 \003(\tR\016missingLe" +
-      "dgers\"i\n\025PauseSubmitterRequest\022\034\n\tsubmit" +
-      "ter\030\001 \001(\tR\tsubmitter\022\026\n\006reason\030\002 \001(\tR\006re" +
-      "ason\022\032\n\010operator\030\003 \001(\tR\010operator\"O\n\026Paus" +
-      "eSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027." +
-      "fencepost.v1.SubmitterR\tsubmitter\"\211\001\n\026Re" +
-      "sumeSubmitterRequest\022\034\n\tsubmitter\030\001 \001(\tR" +
-      "\tsubmitter\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010op" +
-      "erator\030\003 \001(\tR\010operator\022\035\n\010pause_id\030\004 \001(\003" +
-      "B\0020\001R\007pauseId\"P\n\027ResumeSubmitterResponse" +
-      "\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submi" +
-      "tterR\tsubmitter\"k\n\027ProtectSubmitterReque" +
-      "st\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\026\n\006reas" +
-      "on\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010oper" +
-      "ator\"Q\n\030ProtectSubmitterResponse\0225\n\tsubm" +
-      "itter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsu" +
-      "bmitter\"\315\001\n\022ExitProtectRequest\022\034\n\tsubmit" +
-      "ter\030\001 \001(\tR\tsubmitter\022\'\n\rprotection_id\030\002 " +
-      "\001(\003B\0020\001R\014protectionId\022<\n\010decision\030\003 \001(\0162" +
-      " .fencepost.v1.ProtectionDecisionR\010decis" +
-      "ion\022\026\n\006reason\030\004 \001(\tR\006reason\022\032\n\010operator\030" +
-      "\005 \001(\tR\010operator\"L\n\023ExitProtectResponse\0225" +
-      "\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submitt" +
-      "erR\tsubmitter\"\302\001\n\023ResolveStuckRequest\022\023\n" +
-      "\005tx_id\030\001 \001(\tR\004txId\0227\n\010decision\030\002 \001(\0162\033.f" +
-      "encepost.v1.StuckDecisionR\010decision\022\026\n\006r" +
-      "eason\030\003 \001(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010o" +
-      "perator\022)\n\016expect_version\030\024 \001(\004B\0020\001R\rexp" +
-      "ectVersion\"8\n\024ResolveStuckResponse\022 \n\002tx" +
-      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\244\003\n\007Command" +
-      "\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004k" +
-      "ind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 \001(\tR\006action\022" +
-      "\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006re" +
-      "ason\022\032\n\010operator\030\006 \001(\tR\010operator\022;\n\013crea" +
-      "te_time\030\007 \001(\0132\032.google.protobuf.Timestam" +
-      "pR\ncreateTime\0229\n\napply_time\030\010 \001(\0132\032.goog" +
-      "le.protobuf.TimestampR\tapplyTime\022\026\n\006resu" +
-      "lt\030\t \001(\tR\006result\022\'\n\rprotection_id\030\n \001(\003B" +
-      "\0020\001R\014protectionId\022\026\n\006caller\030\013 \001(\tR\006calle" +
-      "r\022\034\n\tsubmitter\030\014 \001(\tR\tsubmitter\022\022\n\004sink\030" +
-      "\r \001(\tR\004sink\"o\n\023ListCommandsRequest\022\034\n\tsu" +
-      "bmitter\030\001 \001(\tR\tsubmitter\022\033\n\tpage_size\030\002 " +
-      "\001(\005R\010pageSize\022\035\n\npage_token\030\003 \001(\tR\tpageT" +
-      "oken\"\232\001\n\024ListCommandsResponse\0221\n\010command" +
-      "s\030\001 \003(\0132\025.fencepost.v1.CommandR\010commands" +
-      "\022&\n\017next_page_token\030\002 \001(\tR\rnextPageToken" +
-      "\022\'\n\017missing_ledgers\030\003 \003(\tR\016missingLedger" +
-      "s*\205\001\n\rSubmitterMode\022\036\n\032SUBMITTER_MODE_UN" +
-      "SPECIFIED\020\000\022\031\n\025SUBMITTER_MODE_STRICT\020\001\022\034" +
-      "\n\030SUBMITTER_MODE_PIPELINED\020\002\022\033\n\027SUBMITTE" +
-      "R_MODE_EXTERNAL\020\003*m\n\017SubmitterStatus\022 \n\034" +
-      "SUBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMIT" +
-      "TER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_" +
-      "PAUSED\020\002*\314\001\n\022SubmitterCondition\022#\n\037SUBMI" +
-      "TTER_CONDITION_UNSPECIFIED\020\000\022!\n\035SUBMITTE" +
-      "R_CONDITION_PROTECTED\020\001\022\036\n\032SUBMITTER_CON" +
-      "DITION_PAUSED\020\002\022 \n\034SUBMITTER_CONDITION_U" +
-      "NFUNDED\020\003\022,\n(SUBMITTER_CONDITION_NONCE_N" +
-      "EEDS_OPERATOR\020\004*f\n\rFailurePolicy\022\036\n\032FAIL" +
-      "URE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLI" +
-      "CY_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*" +
-      "\335\001\n\022ProtectionDecision\022#\n\037PROTECTION_DEC" +
-      "ISION_UNSPECIFIED\020\000\022\036\n\032PROTECTION_DECISI" +
-      "ON_RESUME\020\001\022%\n!PROTECTION_DECISION_ALIGN" +
-      "_FORWARD\020\002\0220\n,PROTECTION_DECISION_ALIGN_" +
-      "FORWARD_KEEP_QUEUE\020\003\022)\n%PROTECTION_DECIS" +
-      "ION_RESUME_KEEP_QUEUE\020\004*\371\001\n\rStuckDecisio" +
-      "n\022\036\n\032STUCK_DECISION_UNSPECIFIED\020\000\022\027\n\023STU" +
-      "CK_DECISION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQ" +
-      "UEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUC" +
-      "K_DECISION_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECI" +
-      "SION_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISIO" +
-      "N_BUMP\020\006\022\031\n\025STUCK_DECISION_CANCEL\020\0072\256\007\n\020" +
-      "SubmitterService\022d\n\021RegisterSubmitter\022&." +
-      "fencepost.v1.RegisterSubmitterRequest\032\'." +
-      "fencepost.v1.RegisterSubmitterResponse\022U" +
-      "\n\014GetSubmitter\022!.fencepost.v1.GetSubmitt" +
-      "erRequest\032\".fencepost.v1.GetSubmitterRes" +
-      "ponse\022[\n\016ListSubmitters\022#.fencepost.v1.L" +
-      "istSubmittersRequest\032$.fencepost.v1.List" +
-      "SubmittersResponse\022^\n\017UpdateSubmitter\022$." +
-      "fencepost.v1.UpdateSubmitterRequest\032%.fe" +
-      "ncepost.v1.UpdateSubmitterResponse\022[\n\016Pa" +
-      "useSubmitter\022#.fencepost.v1.PauseSubmitt" +
-      "erRequest\032$.fencepost.v1.PauseSubmitterR" +
-      "esponse\022^\n\017ResumeSubmitter\022$.fencepost.v" +
-      "1.ResumeSubmitterRequest\032%.fencepost.v1." +
-      "ResumeSubmitterResponse\022a\n\020ProtectSubmit" +
-      "ter\022%.fencepost.v1.ProtectSubmitterReque" +
-      "st\032&.fencepost.v1.ProtectSubmitterRespon" +
-      "se\022R\n\013ExitProtect\022 .fencepost.v1.ExitPro" +
-      "tectRequest\032!.fencepost.v1.ExitProtectRe" +
-      "sponse\022U\n\014ResolveStuck\022!.fencepost.v1.Re" +
-      "solveStuckRequest\032\".fencepost.v1.Resolve" +
-      "StuckResponse\022U\n\014ListCommands\022!.fencepos" +
-      "t.v1.ListCommandsRequest\032\".fencepost.v1." +
-      "ListCommandsResponseBT\n\020dev.fencepost.v1" +
-      "P\001Z>github.com/fencepost/fencepost/gen/g" +
-      "o/fencepost/v1;fencepostv1b\006proto3"
+      "Time\022\026\n\006ledger\030* \001(\tR\006ledgerB\r\n\013_next_no" +
+      "nceB\r\n\013_init_nonce\"\213\002\n\030RegisterSubmitter" +
+      "Request\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\010chain_id\030" +
+      "\002 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\003 \001(\tR\007add" +
+      "ress\022\026\n\006signer\030\004 \001(\tR\006signer\022/\n\004mode\030\005 \001" +
+      "(\0162\033.fencepost.v1.SubmitterModeR\004mode\022\035\n" +
+      "\nstart_from\030\006 \001(\tR\tstartFrom\022\"\n\rmax_in_f" +
+      "light\030\007 \001(\005R\013maxInFlight\022\026\n\006ledger\030\010 \001(\t" +
+      "R\006ledger\"\321\002\n\026UpdateSubmitterRequest\022\034\n\ts" +
+      "ubmitter\030\001 \001(\tR\tsubmitter\022:\n\non_failure\030" +
+      "\002 \001(\0162\033.fencepost.v1.FailurePolicyR\tonFa" +
+      "ilure\022\027\n\007max_fee\030\003 \001(\tR\006maxFee\022;\n\013update" +
+      "_mask\030\004 \001(\0132\032.google.protobuf.FieldMaskR" +
+      "\nupdateMask\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010o" +
+      "perator\030\006 \001(\tR\010operator\022/\n\004mode\030\007 \001(\0162\033." +
+      "fencepost.v1.SubmitterModeR\004mode\022\"\n\rmax_" +
+      "in_flight\030\010 \001(\005R\013maxInFlight\"P\n\027UpdateSu" +
+      "bmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fen" +
+      "cepost.v1.SubmitterR\tsubmitter\"l\n\031Regist" +
+      "erSubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027" +
+      ".fencepost.v1.SubmitterR\tsubmitter\022\030\n\007cr" +
+      "eated\030\002 \001(\010R\007created\"3\n\023GetSubmitterRequ" +
+      "est\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\"M\n\024Get" +
+      "SubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.f" +
+      "encepost.v1.SubmitterR\tsubmitter\"\225\001\n\025Lis" +
+      "tSubmittersRequest\022\033\n\tpage_size\030\001 \001(\005R\010p" +
+      "ageSize\022\035\n\npage_token\030\002 \001(\tR\tpageToken\022@" +
+      "\n\nconditions\030\003 \003(\0162 .fencepost.v1.Submit" +
+      "terConditionR\nconditions\"\242\001\n\026ListSubmitt" +
+      "ersResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fencep" +
+      "ost.v1.SubmitterR\nsubmitters\022&\n\017next_pag" +
+      "e_token\030\002 \001(\tR\rnextPageToken\022\'\n\017missing_" +
+      "ledgers\030\003 \003(\tR\016missingLedgers\"i\n\025PauseSu" +
+      "bmitterRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmi" +
+      "tter\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operator" +
+      "\030\003 \001(\tR\010operator\"O\n\026PauseSubmitterRespon" +
+      "se\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Sub" +
+      "mitterR\tsubmitter\"\211\001\n\026ResumeSubmitterReq" +
+      "uest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\026\n\006re" +
+      "ason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010op" +
+      "erator\022\035\n\010pause_id\030\004 \001(\003B\0020\001R\007pauseId\"P\n" +
+      "\027ResumeSubmitterResponse\0225\n\tsubmitter\030\001 " +
+      "\001(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"" +
+      "k\n\027ProtectSubmitterRequest\022\034\n\tsubmitter\030" +
+      "\001 \001(\tR\tsubmitter\022\026\n\006reason\030\002 \001(\tR\006reason" +
+      "\022\032\n\010operator\030\003 \001(\tR\010operator\"Q\n\030ProtectS" +
+      "ubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fe" +
+      "ncepost.v1.SubmitterR\tsubmitter\"\315\001\n\022Exit" +
+      "ProtectRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmi" +
+      "tter\022\'\n\rprotection_id\030\002 \001(\003B\0020\001R\014protect" +
+      "ionId\022<\n\010decision\030\003 \001(\0162 .fencepost.v1.P" +
+      "rotectionDecisionR\010decision\022\026\n\006reason\030\004 " +
+      "\001(\tR\006reason\022\032\n\010operator\030\005 \001(\tR\010operator\"" +
+      "L\n\023ExitProtectResponse\0225\n\tsubmitter\030\001 \001(" +
+      "\0132\027.fencepost.v1.SubmitterR\tsubmitter\"\302\001" +
+      "\n\023ResolveStuckRequest\022\023\n\005tx_id\030\001 \001(\tR\004tx" +
+      "Id\0227\n\010decision\030\002 \001(\0162\033.fencepost.v1.Stuc" +
+      "kDecisionR\010decision\022\026\n\006reason\030\003 \001(\tR\006rea" +
+      "son\022\032\n\010operator\030\004 \001(\tR\010operator\022)\n\016expec" +
+      "t_version\030\024 \001(\004B\0020\001R\rexpectVersion\"8\n\024Re" +
+      "solveStuckResponse\022 \n\002tx\030\001 \001(\0132\020.fencepo" +
+      "st.v1.TxR\002tx\"\244\003\n\007Command\022!\n\ncommand_id\030\001" +
+      " \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\tR\004kind\022" +
+      "\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004" +
+      "txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010operator" +
+      "\030\006 \001(\tR\010operator\022;\n\013create_time\030\007 \001(\0132\032." +
+      "google.protobuf.TimestampR\ncreateTime\0229\n" +
+      "\napply_time\030\010 \001(\0132\032.google.protobuf.Time" +
+      "stampR\tapplyTime\022\026\n\006result\030\t \001(\tR\006result" +
+      "\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014protectionI" +
+      "d\022\026\n\006caller\030\013 \001(\tR\006caller\022\034\n\tsubmitter\030\014" +
+      " \001(\tR\tsubmitter\022\022\n\004sink\030\r \001(\tR\004sink\"o\n\023L" +
+      "istCommandsRequest\022\034\n\tsubmitter\030\001 \001(\tR\ts" +
+      "ubmitter\022\033\n\tpage_size\030\002 \001(\005R\010pageSize\022\035\n" +
+      "\npage_token\030\003 \001(\tR\tpageToken\"\232\001\n\024ListCom" +
+      "mandsResponse\0221\n\010commands\030\001 \003(\0132\025.fencep" +
+      "ost.v1.CommandR\010commands\022&\n\017next_page_to" +
+      "ken\030\002 \001(\tR\rnextPageToken\022\'\n\017missing_ledg" +
+      "ers\030\003 \003(\tR\016missingLedgers*\205\001\n\rSubmitterM" +
+      "ode\022\036\n\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025S" +
+      "UBMITTER_MODE_STRICT\020\001\022\034\n\030SUBMITTER_MODE" +
+      "_PIPELINED\020\002\022\033\n\027SUBMITTER_MODE_EXTERNAL\020" +
+      "\003*m\n\017SubmitterStatus\022 \n\034SUBMITTER_STATUS" +
+      "_UNSPECIFIED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIV" +
+      "E\020\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*\314\001\n\022Sub" +
+      "mitterCondition\022#\n\037SUBMITTER_CONDITION_U" +
+      "NSPECIFIED\020\000\022!\n\035SUBMITTER_CONDITION_PROT" +
+      "ECTED\020\001\022\036\n\032SUBMITTER_CONDITION_PAUSED\020\002\022" +
+      " \n\034SUBMITTER_CONDITION_UNFUNDED\020\003\022,\n(SUB" +
+      "MITTER_CONDITION_NONCE_NEEDS_OPERATOR\020\004*" +
+      "f\n\rFailurePolicy\022\036\n\032FAILURE_POLICY_UNSPE" +
+      "CIFIED\020\000\022\033\n\027FAILURE_POLICY_CONTINUE\020\001\022\030\n" +
+      "\024FAILURE_POLICY_PAUSE\020\002*\335\001\n\022ProtectionDe" +
+      "cision\022#\n\037PROTECTION_DECISION_UNSPECIFIE" +
+      "D\020\000\022\036\n\032PROTECTION_DECISION_RESUME\020\001\022%\n!P" +
+      "ROTECTION_DECISION_ALIGN_FORWARD\020\002\0220\n,PR" +
+      "OTECTION_DECISION_ALIGN_FORWARD_KEEP_QUE" +
+      "UE\020\003\022)\n%PROTECTION_DECISION_RESUME_KEEP_" +
+      "QUEUE\020\004*\371\001\n\rStuckDecision\022\036\n\032STUCK_DECIS" +
+      "ION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION_FAIL" +
+      "\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022\030\n\024STUCK_" +
+      "DECISION_RETRY\020\003\022 \n\034STUCK_DECISION_FAIL_" +
+      "UNPROVEN\020\004\022#\n\037STUCK_DECISION_REQUEUE_UNP" +
+      "ROVEN\020\005\022\027\n\023STUCK_DECISION_BUMP\020\006\022\031\n\025STUC" +
+      "K_DECISION_CANCEL\020\0072\256\007\n\020SubmitterService" +
+      "\022d\n\021RegisterSubmitter\022&.fencepost.v1.Reg" +
+      "isterSubmitterRequest\032\'.fencepost.v1.Reg" +
+      "isterSubmitterResponse\022U\n\014GetSubmitter\022!" +
+      ".fencepost.v1.GetSubmitterRequest\032\".fenc" +
+      "epost.v1.GetSubmitterResponse\022[\n\016ListSub" +
+      "mitters\022#.fencepost.v1.ListSubmittersReq" +
+      "uest\032$.fencepost.v1.ListSubmittersRespon" +
+      "se\022^\n\017UpdateSubmitter\022$.fencepost.v1.Upd" +
+      "ateSubmitterRequest\032%.fencepost.v1.Updat" +
+      "eSubmitterResponse\022[\n\016PauseSubmitter\022#.f" +
+      "encepost.v1.PauseSubmitterRequest\032$.fenc" +
+      "epost.v1.PauseSubmitterResponse\022^\n\017Resum" +
+      "eSubmitter\022$.fencepost.v1.ResumeSubmitte" +
+      "rRequest\032%.fencepost.v1.ResumeSubmitterR" +
+      "esponse\022a\n\020ProtectSubmitter\022%.fencepost." +
+      "v1.ProtectSubmitterRequest\032&.fencepost.v" +
+      "1.ProtectSubmitterResponse\022R\n\013ExitProtec" +
+      "t\022 .fencepost.v1.ExitProtectRequest\032!.fe" +
+      "ncepost.v1.ExitProtectResponse\022U\n\014Resolv" +
+      "eStuck\022!.fencepost.v1.ResolveStuckReques" +
+      "t\032\".fencepost.v1.ResolveStuckResponse\022U\n" +
+      "\014ListCommands\022!.fencepost.v1.ListCommand" +
+      "sRequest\032\".fencepost.v1.ListCommandsResp" +
+      "onseBT\n\020dev.fencepost.v1P\001Z>github.com/f" +
+      "encepost/fencepost/gen/go/fencepost/v1;f" +
+      "encepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -401,7 +402,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Submitter_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Submitter_descriptor,
-        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", "OnFailure", "MaxFee", "Pause", "QueuedIsAtLeast", "MaxInFlight", "Unfunded", "QueueHeadTime", });
+        new java.lang.String[] { "Name", "AccountId", "ChainId", "Address", "Signer", "Mode", "Status", "StartFrom", "Lease", "NextNonce", "InitNonce", "Protection", "Queued", "InFlight", "CreateTime", "Blocking", "QueueHead", "Gaps", "OnFailure", "MaxFee", "Pause", "QueuedIsAtLeast", "MaxInFlight", "Unfunded", "QueueHeadTime", "Ledger", });
     internal_static_fencepost_v1_RegisterSubmitterRequest_descriptor =
       getDescriptor().getMessageType(6);
     internal_static_fencepost_v1_RegisterSubmitterRequest_fieldAccessorTable = new
