@@ -276,11 +276,13 @@ func TestLedgers_SinkDecision_InThoseThatHaveIt(t *testing.T) {
 	if err != nil || len(list.GetUndelivered()) != 2 {
 		t.Errorf("undelivered: %v %v", list, err)
 	}
-	if sink, err := pause("hook"); err != nil || sink.GetLedger() != "eu2" {
+	wantStatus(t, decide["pause"]("none"), codes.NotFound, "SINK_NOT_FOUND")
+	if sink, err := pause("hook"); err != nil || sink.GetName() != "hook" {
 		t.Errorf("paused: %v %v", sink, err)
 	}
-	for _, h := range s.of[1:] {
-		if h.count("sink_cursor WHERE status = 'PAUSED'") != 1 {
+	for _, h := range s.of { // also in the first, where no node has delivered
+		h.must(h.store.EnsureSinks(h.ctx, []string{"hook"})) // as a node does that begins to
+		if h.count("sink_cursor WHERE status = 'PAUSED'") != 1 || h.count("sink_cursor") != 1 {
 			t.Error("a ledger has not paused the sink")
 		}
 	}

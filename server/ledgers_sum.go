@@ -185,14 +185,43 @@ func mergeSinks(ctx context.Context, c call, request proto.Message) (proto.Messa
 
 // inAll makes a decision in every ledger that has the sink.
 func inAll(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
-	parts, err := c.inEach(ctx, request)
-	if err != nil {
+	return decided(havingSink(c.ask(ctx, same(request))))
+}
+
+// decided returns the response of a decision on a sink in several ledgers.
+func decided(parts []part) (proto.Message, error) {
+	if err := unanswered(parts); err != nil {
 		return nil, err
 	}
 	if r, ok := parts[0].response.(interface{ GetSink() *pb.Sink }); ok {
 		r.GetSink().Ledger = parts[0].ledger.name
 	}
 	return parts[0].response, nil
+}
+
+// pauseSink pauses a sink in every ledger. One that lacks it gets it first: a node that begins to
+// deliver there later would create it active.
+func pauseSink(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+	parts := c.ask(ctx, same(request))
+	exists := slices.ContainsFunc(parts, func(p part) bool { return p.err == nil })
+	for i, p := range parts {
+		if exists && errors.Is(p.err, store.ErrSinkNotFound) {
+			parts[i].response, parts[i].err = c.pauseNew(ctx, p.ledger,
+				request.(*pb.PauseSinkRequest))
+		}
+	}
+	return decided(havingSink(parts))
+}
+
+func (c call) pauseNew(ctx context.Context, l *ledger,
+	request *pb.PauseSinkRequest) (proto.Message, error) {
+	err := l.do(ctx, func(ctx context.Context) error {
+		return l.store.EnsureSinks(ctx, []string{request.GetSink()})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.in(ctx, l, request)
 }
 
 // inEach makes a decision in every ledger that has the sink. If one does not respond the call

@@ -117,6 +117,8 @@ type SinkStore interface {
 	SinkCursors(ctx context.Context, name string) ([]txn.SinkCursor, error)
 	CountParked(ctx context.Context, name string) (parked, dead int64, err error)
 	ListParked(ctx context.Context, filter store.ParkedFilter) ([]txn.SinkParked, error)
+	// EnsureSinks creates sinks that the ledger lacks, active.
+	EnsureSinks(ctx context.Context, names []string) error
 	SetSinkStatus(ctx context.Context, d store.SinkDecision, status txn.SinkStatus) error
 	ReplaySink(ctx context.Context, d store.SinkDecision, at store.Position) error
 	// PositionFrom returns a position before all events since a time.
