@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -117,6 +118,58 @@ func TestDeploy_Compose_Configuration(t *testing.T) {
 	for _, p := range problems {
 		if p.Key != "database.url_file" {
 			t.Errorf("%s", p)
+		}
+	}
+}
+
+// TestDeploy_Systemd_SeveralLedgers loads a configuration with ledgers as the unit does with its
+// drop-in: a setting of the unit that the drop-in does not remove makes the node fail.
+func TestDeploy_Systemd_SeveralLedgers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "fencepost.yaml")
+	text := "node: {name: a}\n" +
+		"chains: [{name: dev, chain_id: 31337, rpc: [http://127.0.0.1:1]}]\n" +
+		"signers: [{name: local, keystore: {dir: " + dir + "}}]\n" +
+		"ledgers: [{name: eu1}, {name: us1}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set := map[string][]string{} // lines of the service by key
+	for _, name := range []string{"fencepost.service", "ledgers.conf"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "systemd", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			if set[key] = append(set[key], value); value == "" {
+				set[key] = nil
+			}
+		}
+	}
+	for _, line := range set["LoadCredential"] {
+		name, from, _ := strings.Cut(line, ":")
+		secret := "postgres://fence@127.0.0.1/" + name
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(from) != name {
+			t.Errorf("credential %s is read from %s", name, from)
+		}
+	}
+	var environ []string
+	for _, line := range set["Environment"] {
+		environ = append(environ, strings.ReplaceAll(line, "%d", dir))
+	}
+	cfg, err := config.Load(config.Source{File: file, Environ: environ})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, url := range map[string]config.Secret{"directory-url": cfg.Directory.URL,
+		"eu1-url": cfg.Ledgers[0].URL, "us1-url": cfg.Ledgers[1].URL} {
+		if !strings.HasSuffix(url.Reveal(), "/"+want) {
+			t.Errorf("%s: %s", want, url.Reveal())
 		}
 	}
 }
