@@ -21,7 +21,9 @@ type flusher struct {
 func (f *flusher) Write(p []byte) (written int, err error) {
 	for len(p) > 0 {
 		n, err := f.to.Write(p[:min(len(p), flushEach-f.pending)])
-		written, f.pending, p = written+n, f.pending+n, p[n:]
+		written += n
+		f.pending += n
+		p = p[n:]
 		if err != nil {
 			return written, err
 		}

@@ -135,8 +135,8 @@ func TestLostCommits_RunningNode_Protects(t *testing.T) {
 				want = append(want, txn.Nonce(len(want)))
 			}
 			restore()
-			// As its client does, which knows no better. Both at once: after the first, the node may
-			// protect the account at any time.
+			// As its client does, which knows no better. Both at once: after the first, the node
+			// may protect the account at any time.
 			var first txn.TxID
 			for i, created := range w.admin.CreateTxs(t.Context(), []store.Intent{
 				{Submitter: w.submitters[0], RequestID: "one", Payload: transfer()},

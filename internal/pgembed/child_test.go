@@ -73,8 +73,8 @@ func startChild(t *testing.T, dir string,
 	return cmd, in, pid
 }
 
-// writeProgram writes a file that is about to be run. A child that another test forks meanwhile would
-// inherit the open file, and nothing runs while it is open for writing.
+// writeProgram writes a file that is about to be run. A child that another test forks meanwhile
+// would inherit the open file, and nothing runs while it is open for writing.
 func writeProgram(t *testing.T, path string, content []byte) {
 	t.Helper()
 	syscall.ForkLock.RLock()
