@@ -21,10 +21,25 @@ const accountTries = 3
 // "not settled".
 func (c *Client) Account(ctx context.Context, address txn.Address,
 	settled uint64) (txn.Account, error) {
+	return account(ctx, c.read, address, settled)
+}
+
+// AccountElsewhere reads an account as Account does, from another endpoint than the Source of an
+// earlier read if one has seen as much of the chain: the same endpoint may repeat its mistake.
+func (c *Client) AccountElsewhere(ctx context.Context, address txn.Address, settled uint64,
+	source string) (txn.Account, error) {
+	read := func(ctx context.Context, what string, fn readFunc) error {
+		return c.readElsewhere(ctx, what, source, fn)
+	}
+	return account(ctx, read, address, settled)
+}
+
+func account(ctx context.Context, read func(context.Context, string, readFunc) error,
+	address txn.Address, settled uint64) (txn.Account, error) {
 	what := "read account " + address.Hex()
 	var view txn.Account
 	var noState bool
-	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
+	err := read(ctx, what, func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
 		known, _, _ := e.view()
 		var depth int64
 		for range accountTries {
@@ -38,6 +53,7 @@ func (c *Client) Account(ctx context.Context, address txn.Address,
 			if err != nil {
 				return err
 			}
+			view.Source = e.label
 			e.recordHead(view.Head)
 			known = view.Head
 			if depth = int64(view.Head-min(settled, view.Head)) - int64(at); depth == 0 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -42,5 +43,55 @@ func TestAvoidCurrent_Receipts_ReadElsewhere(t *testing.T) {
 				t.Errorf("%s, avoided %t: %+v", name, avoid, got)
 			}
 		}
+	}
+}
+
+// TestAccountElsewhere_SecondEndpoint_Serves reads an account again from another endpoint, unless
+// that lags or there is none. Other reads stay where they were.
+func TestAccountElsewhere_SecondEndpoint_Serves(t *testing.T) {
+	t.Parallel()
+	const first, second = "endpoint 1", "endpoint 2"
+	for name, c := range map[string]struct {
+		heads []uint64
+		want  string
+	}{
+		"as new":  {[]uint64{10, 10}, second},
+		"lagging": {[]uint64{10, 9}, first},
+		"down":    {[]uint64{10, 0}, first},
+		"alone":   {[]uint64{10}, first},
+	} {
+		var urls []string
+		for i, head := range c.heads {
+			n := newNode(t)
+			n.set(func(n *fakeNode) {
+				n.head = head
+				n.count = func(string) (hexutil.Uint64, error) { return hexutil.Uint64(i + 1), nil }
+			})
+			if urls = append(urls, n.url()); head == 0 {
+				n.stop()
+			}
+		}
+		client := dial(t, nil, urls...)
+		if _, err := client.Head(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		read := func(source, want string) {
+			t.Helper()
+			a, err := client.Account(t.Context(), txn.Address{1}, 1)
+			if source != "" {
+				a, err = client.AccountElsewhere(t.Context(), txn.Address{1}, 1, source)
+			}
+			nonce := txn.Nonce(1)
+			if want == second {
+				nonce = 2
+			}
+			if err != nil || a.Source != want || a.Settled != nonce {
+				t.Errorf("%s: avoiding %q read %+v, %v; want %s", name, source, a, err, want)
+			}
+		}
+		read("", first)
+		read(first, c.want)
+		read("", first)
+		read(second, first)
 	}
 }

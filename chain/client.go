@@ -120,11 +120,37 @@ func (e *unavailableError) Unwrap() []error { return e.errs }
 
 // read tries the endpoints in turn until one succeeds. The endpoint of the last head comes first;
 // any other must have seen as much of the chain.
-func (c *Client) read(ctx context.Context, what string,
-	fn func(context.Context, *endpoint, *jsonrpc.Client) error) error {
+func (c *Client) read(ctx context.Context, what string, fn readFunc) error {
+	e, err := c.readFrom(ctx, what, c.order(), fn)
+	if err == nil {
+		c.setCurrent(e)
+	}
+	return err
+}
+
+// readElsewhere reads with the endpoint of that label last among the healthy ones. Other reads stay
+// with the current endpoint.
+func (c *Client) readElsewhere(ctx context.Context, what, label string, fn readFunc) error {
+	var others, avoided []*endpoint
+	for _, e := range c.order() {
+		if e.label == label {
+			avoided = append(avoided, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	_, err := c.readFrom(ctx, what, c.healthyFirst(append(others, avoided...)), fn)
+	return err
+}
+
+type readFunc func(context.Context, *endpoint, *jsonrpc.Client) error
+
+// readFrom tries these endpoints in turn, and returns the one that succeeded.
+func (c *Client) readFrom(ctx context.Context, what string, order []*endpoint,
+	fn readFunc) (*endpoint, error) {
 	var r refusals
 	round := c.newRound()
-	for _, e := range c.order() {
+	for _, e := range order {
 		f := c.checkUpToDate(ctx, e)
 		if f == nil {
 			f = e.call(ctx,
@@ -134,15 +160,14 @@ func (c *Client) read(ctx context.Context, what string,
 				})
 		}
 		if f == nil {
-			c.setCurrent(e)
-			return nil
+			return e, nil
 		}
 		r.add(e, f)
 		if ctx.Err() != nil || round.over() {
 			break
 		}
 	}
-	return c.unavailable(what, r)
+	return nil, c.unavailable(what, r)
 }
 
 // round limits one call to all endpoints: after roundTimeouts timeouts no further endpoint is

@@ -215,6 +215,7 @@ func TestAccount(t *testing.T) {
 		n.set(func(n *fakeNode) { n.head += c.mined })
 		a, err := r.Account(t.Context(), common.Address{1}, c.settled)
 		want := txn.Account{
+			Source:    "endpoint 1",
 			Latest:    5,
 			Pending:   6,
 			Settled:   txn.Nonce(c.atBlock),

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -359,4 +360,61 @@ func TestExternal_FormerHolderReports_Recorded(t *testing.T) {
 		info.Reservation != holder {
 		t.Fatalf("shown as %+v", info)
 	}
+}
+
+// wrongEndpoint is a chain of two endpoints. The one that serves unless it is avoided shows the
+// account's nonce 0 as passed.
+type wrongEndpoint struct {
+	*chaintest.Chain
+	wrong     atomic.Bool
+	elsewhere atomic.Int32
+}
+
+func (w *wrongEndpoint) Account(ctx context.Context, address txn.Address,
+	settled uint64) (txn.Account, error) {
+	a, err := w.Chain.Account(ctx, address, settled)
+	if a.Source = "wrong"; w.wrong.Load() {
+		a.Latest, a.Pending = 1, 1
+		a.Settled = 1
+	}
+	return a, err
+}
+
+func (w *wrongEndpoint) AccountElsewhere(ctx context.Context, address txn.Address, settled uint64,
+	source string) (txn.Account, error) {
+	if source != "wrong" {
+		return w.Account(ctx, address, settled)
+	}
+	w.elsewhere.Add(1)
+	return w.Chain.Account(ctx, address, settled)
+}
+
+// TestExternal_OneEndpointWrong_NotAccepted: ACCEPTED is final, so it needs two endpoints, however
+// often one of them is read.
+func TestExternal_OneEndpointWrong_NotAccepted(t *testing.T) {
+	t.Parallel()
+	r, memory := externalChain(t, 8)
+	c := &wrongEndpoint{Chain: memory}
+	n := r.startNode("a", func(o *Options) { o.Chains[0].Chain = c })
+	id, nonce := r.allocateNonce(n.store, "k")
+	c.wrong.Store(true)
+	r.eventually("it is read elsewhere three times", func() error {
+		if times := c.elsewhere.Load(); times < 3 {
+			return fmt.Errorf("%d times", times)
+		}
+		return nil
+	})
+	if info := r.nonceIs(nonce, txn.NonceReserved, ""); info.Reservation != id {
+		t.Fatalf("it is %+v", info)
+	}
+	c.wrong.Store(false)
+	r.submitSigned(memory, id, nonce, 1)
+	r.eventually("it is accepted by both", func() error {
+		memory.Mine(1)
+		info, err := r.admin.Nonce(context.Background(), r.submitters[0], nonce)
+		if err == nil && info.State != txn.NonceAccepted {
+			err = fmt.Errorf("it is %s", info.State)
+		}
+		return err
+	})
 }

@@ -19,6 +19,8 @@ type nonces struct {
 	receipts map[txn.Hash]*txn.Receipt
 	settled  txn.Nonce                  // of the account, by the same read; 0: it failed
 	before   txn.Nonce                  // likewise, by the last successful read before that one
+	last     txn.Nonce                  // likewise, by the last successful read
+	source   string                     // endpoint of the last successful read
 	signed   []txn.SignedBytes          // by clients, not recorded as attempts yet
 	unread   bool                       // there may be bytes of clients after these
 	filled   map[txn.ReservationID]bool // their cancel transaction was queued
@@ -92,8 +94,8 @@ func (n *nonces) view(of []txn.ExternalNonce) txn.ExternalView {
 	}
 	return txn.ExternalView{
 		Nonces: of, Requests: n.requests, ReadAt: n.readAt, Receipts: n.receipts,
-		Settled: n.settled, Before: n.before, Signed: n.signed, Filled: n.filled,
-		OneByOne: len(n.suspects) > 0,
+		Settled: n.settled, Before: n.before, Source: n.source, Signed: n.signed,
+		Filled: n.filled, OneByOne: len(n.suspects) > 0,
 	}
 }
 
@@ -184,12 +186,10 @@ func (a *actor) noteReported(s txn.ReadAccount, receipts map[txn.Hash]*txn.Recei
 		return
 	}
 	a.nonces.readAt, a.nonces.receipts = a.e.Clock.Now(), receipts
-	if a.nonces.settled > 0 {
-		a.nonces.before = a.nonces.settled
-	}
-	a.nonces.settled = 0
+	a.nonces.before, a.nonces.settled = a.nonces.last, 0
 	if account != nil {
-		a.nonces.settled = account.Settled
+		a.nonces.settled, a.nonces.last = account.Settled, account.Settled
+		a.nonces.source = account.Source
 	}
 }
 

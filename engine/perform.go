@@ -122,14 +122,20 @@ func (a *actor) readAccount(ctx context.Context, v *txn.View,
 // has older state.
 func (a *actor) askAccount(ctx context.Context, v *txn.View,
 	s txn.ReadAccount) (txn.Account, error) {
-	account, err := a.chain.Account(ctx, v.Submitter.Address, s.Depth)
+	read := a.chain.Account
+	if several, ok := a.chain.(SeveralEndpoints); ok && s.Avoid != "" {
+		read = func(ctx context.Context, of txn.Address, settled uint64) (txn.Account, error) {
+			return several.AccountElsewhere(ctx, of, settled, s.Avoid)
+		}
+	}
+	account, err := read(ctx, v.Submitter.Address, s.Depth)
 	if !errors.Is(err, txn.ErrNoState) || s.MinDepth == 0 || s.MinDepth >= s.Depth {
 		return account, err
 	}
 	a.log.Warn(
 		"account state unavailable at the preferred depth; reading newer state",
 		"depth", s.Depth, "least", s.MinDepth, "error", err)
-	account, err = a.chain.Account(ctx, v.Submitter.Address, s.MinDepth)
+	account, err = read(ctx, v.Submitter.Address, s.MinDepth)
 	account.Shallow = true
 	return account, err
 }

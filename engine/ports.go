@@ -55,6 +55,14 @@ type OwnerChain interface {
 		hashes []txn.Hash) (txn.Diagnosis, error)
 }
 
+// SeveralEndpoints is a Chain that names the endpoint of each Account, and can avoid one.
+type SeveralEndpoints interface {
+	// AccountElsewhere reads an account as Account does. Another endpoint than source serves it if
+	// one is as far as the chain; otherwise source does.
+	AccountElsewhere(ctx context.Context, address txn.Address, settled uint64,
+		source string) (txn.Account, error)
+}
+
 // StuckPolicy decides on STUCK transactions. The owner calls it during its step, once per recorded
 // request (a crash in between costs an interval). It must return before ctx ends. An error or a
 // timeout counts as WAIT. A policy with side effects detects repeats by the ActionID of the case.

@@ -46,11 +46,12 @@ type ReceiptResult struct {
 
 // Account is the state of an account, all from one endpoint.
 type Account struct {
-	Expected  Nonce // the ledger's cursor when the account was read; set by the owner
-	CommandID int64 // the command that it was read for; 0: none; set by the owner
-	Latest    Nonce // next nonce by the newest block
-	Pending   Nonce // next nonce by the node's pool
-	Settled   Nonce // next nonce at the block of the requested depth below the head
+	Source    string // the endpoint; empty: the only one
+	Expected  Nonce  // the ledger's cursor when the account was read; set by the owner
+	CommandID int64  // the command that it was read for; 0: none; set by the owner
+	Latest    Nonce  // next nonce by the newest block
+	Pending   Nonce  // next nonce by the node's pool
+	Settled   Nonce  // next nonce at the block of the requested depth below the head
 	// Settled is at ReadAccount.MinDepth, since no endpoint has older state; set by the owner
 	Shallow   bool
 	Head      uint64

@@ -174,8 +174,9 @@ type ExternalView struct {
 	ReadAt time.Time
 	// receipts of recorded hashes, by the last read; nil: it has none, no entry: unknown
 	Receipts map[Hash]*Receipt
-	Settled  Nonce // of the account, by the same read; 0 if it failed
-	Before   Nonce // likewise, by the last successful read before that one; 0: none
+	Settled  Nonce  // of the account, by the same read; 0 if it failed
+	Before   Nonce  // likewise, by the last successful read before that one; 0: none
+	Source   string // Account.Source of the last successful read
 	// reservations whose nonce this owner has already queued a cancel transaction for
 	Filled map[ReservationID]bool
 	Signed []SignedBytes // of clients, that no attempt has yet; lowest nonce first

@@ -145,8 +145,15 @@ func (b *nonceBook) readDue() (Step, bool) {
 	return b.read(), true
 }
 
+// read reads the account. If the last read showed a nonce as passed that is not ACCEPTED, this one
+// may confirm it, and another endpoint should serve it.
 func (b *nonceBook) read() Step {
-	return ReadAccount{Tx: &Tx{}, Depth: b.v.Policy.Confirmations, External: true}
+	s := ReadAccount{Tx: &Tx{}, Depth: b.v.Policy.Confirmations, External: true}
+	x := &b.v.External
+	if len(b.rows) > 0 && b.rows[0].Nonce < max(x.Settled, x.Before) {
+		s.Avoid = x.Source
+	}
+	return s
 }
 
 // readDueAt returns when the account is read next; zero: nothing waits for it.

@@ -68,8 +68,8 @@ func (b *nonceBook) protectUsed() (Step, bool) {
 }
 
 // settle accepts the nonces that two successive reads show as passed for good: ACCEPTED is final,
-// and one response may be wrong. Both may come from the same endpoint. A receipt alone proves
-// nothing about a nonce: the hash comes from a client.
+// and one response may be wrong. Two endpoints serve them if the chain has two that are up to date:
+// see read. A receipt alone proves nothing about a nonce: the hash comes from a client.
 func (b *nonceBook) settle() {
 	v := b.v
 	if v.Account == nil || v.Cursor == nil {

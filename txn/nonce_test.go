@@ -66,10 +66,10 @@ func TestExternal_SettledOnce_NotAccepted(t *testing.T) {
 	if w := firstWrite(t, v); w != nil {
 		t.Fatalf("accepted by one read: %+v", w)
 	}
-	v.Now = v.External.ReadAt.Add(readPause)
+	v.Now, v.External.Source = v.External.ReadAt.Add(readPause), "a"
 	step, _ := external(v)
-	if read, ok := step.(ReadAccount); !ok || !read.External {
-		t.Fatalf("no second read: %+v", step)
+	if read, ok := step.(ReadAccount); !ok || !read.External || read.Avoid != "a" {
+		t.Fatalf("no second read elsewhere: %+v", step)
 	}
 	v.External.Before, v.External.ReadAt = 1, v.Now
 	if w := firstWrite(t, v); w == nil || w.Next.State != NonceAccepted {
@@ -93,5 +93,28 @@ func TestExternal_ReceiptsUnread_OthersReadSoon(t *testing.T) {
 	step, _ := external(v)
 	if read, ok := step.(ReadAccount); !ok || !read.External {
 		t.Errorf("no second read: %+v", step)
+	}
+}
+
+// TestExternal_Read_AvoidsEndpointOfEvidence: every read that may confirm another one is of another
+// endpoint, whatever it is for.
+func TestExternal_Read_AvoidsEndpointOfEvidence(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settled, before Nonce
+		want            string
+	}{
+		"nothing to confirm":      {0, 0, ""},
+		"passed by the last read": {1, 0, "a"},
+		"and the next one failed": {0, 1, "a"},
+	} {
+		v := externalView(NonceReserved, nil) // an allocation needs a read
+		v.Now = v.External.ReadAt.Add(readPause)
+		v.External.Settled, v.External.Before = c.settled, c.before
+		v.External.Source = "a"
+		step, _ := external(v)
+		if read, ok := step.(ReadAccount); !ok || read.Avoid != c.want {
+			t.Errorf("%s: %+v", name, step)
+		}
 	}
 }

@@ -25,6 +25,9 @@ type (
 		MinDepth  uint64
 		CommandID int64 // the command that needs it; 0: none
 		External  bool  // for the nonces of clients: a failure changes nothing
+		// Account.Source of the read that this one confirms: another endpoint serves it if one can;
+		// empty: any
+		Avoid string
 	}
 	// Investigate finds the user of a nonce, for the operator; Investigated follows in any case.
 	Investigate struct{ Finding Finding }

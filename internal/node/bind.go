@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/engine"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -24,6 +25,9 @@ type boundChain struct {
 	log   *slog.Logger
 	bound atomic.Bool
 }
+
+// Without it, owners read an account twice from one endpoint.
+var _ engine.SeveralEndpoints = (*boundChain)(nil)
 
 // startLimit is how long a starting node waits for the identity of a chain.
 const startLimit = 3 * time.Second
