@@ -57,7 +57,7 @@ type actor struct {
 	// when a failed account read was last logged
 	readWarned time.Time
 	used       txn.UsedNonce // by the last account read
-	nonceUse   *txn.NonceUse // for the decision of an operator
+	nonceUse   *txn.NonceUse // as of the last txn.FindConsumer
 	twinChecks int           // left; see maxTwinChecks
 	signLimit  int           // see nextSignLimit
 	conflicts  int           // in a row

@@ -47,6 +47,62 @@ func TestExternal_FillCancelled_StillFilled(t *testing.T) {
 	}
 }
 
+// TestExternal_FillLostToClient_Ends: the client signed after all, and its transaction uses the
+// nonce. The cancel transaction ends once no reorg can include it. Nonces are reserved meanwhile.
+func TestExternal_FillLostToClient_Ends(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 8)
+	r.policy.ResubmitInterval = 10 * time.Millisecond
+	r.policy.AuditDepth = r.policy.Confirmations + 20
+	n := r.startOn(c, "a", nil)
+	id, nonce := r.allocateNonce(n.store, "k")
+	r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestQuarantine}, txn.Applied)
+	if answer := c.Send(t.Context(), signFor(t, c, nonce, 1)); answer.Class != txn.Accepted {
+		t.Fatalf("sent: %+v", answer)
+	}
+	fill, err := r.admin.QueueReserved(t.Context(), store.ReservedTx{Reservation: id,
+		Payload: txn.CancelPayload(devchain.Address(0))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func(mine int, want txn.State) {
+		t.Helper()
+		r.eventually("the cancel transaction is "+string(want), func() error {
+			c.Mine(mine)
+			tx, err := r.admin.Tx(context.Background(), fill)
+			if err == nil && (tx.State != want || tx.LastOutcome == "") {
+				err = fmt.Errorf("it is %s %s", tx.State, tx.LastOutcome)
+			}
+			return err
+		})
+	}
+	state(0, txn.Allocated) // the pool has the other one
+	c.Mine(1)
+	used, err := c.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state(1, txn.Stuck)
+	r.nonceIs(nonce, txn.NonceAccepted, "")
+	r.allocateNonce(n.store, "next")
+	is := r.mineUntilFinal(c, fill)
+	if is.State != txn.Failed || is.Executed != txn.No || is.Reason != txn.ReasonNonceElsewhere {
+		t.Fatalf("it ended as %s, executed %s: %s", is.State, is.Executed, is.LastError)
+	}
+	head, err := c.Head(t.Context())
+	if err != nil || head.Number < used.Number+r.policy.AuditDepth {
+		t.Fatalf("it ended at block %d, nonce used at %d: %v", head.Number, used.Number, err)
+	}
+	info, err := r.admin.Submitter(t.Context(), r.submitters[0])
+	if err != nil || info.Cursor.Protected != nil {
+		t.Fatalf("protected: %+v %v", info.Cursor, err)
+	}
+	if found, _, err := r.admin.AuditWhole(t.Context(), r.submitters[0]); err != nil ||
+		len(found) > 0 {
+		t.Fatalf("audit: %v %v", found, err)
+	}
+}
+
 // TestExternal_Reserved_NotSettled: a nonce that a client may still use is not recorded as settled,
 // whatever the cursor is: else its transaction could be archived, and its bytes be erased, within
 // reach of a reorg.

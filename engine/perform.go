@@ -183,15 +183,20 @@ func (a *actor) investigate(ctx context.Context, v *txn.View,
 	return performed{change: txn.Investigated(v, s, by)}, a.e.Gate(ctx, BeforeRecord, a.id)
 }
 
-// findConsumer finds the transaction that used the nonce of a transaction that an operator decides
-// on. A failed lookup is a valid result.
+// findConsumer finds the transaction that used the nonce of another one. A failed lookup is a valid
+// result.
 func (a *actor) findConsumer(ctx context.Context, v *txn.View,
 	s txn.FindConsumer) (performed, error) {
 	by, err := a.consumer(ctx, v, *s.Tx.Nonce)
 	if ctx.Err() != nil {
 		return performed{}, ctx.Err()
 	}
-	use := &txn.NonceUse{CommandID: s.CommandID, By: by, Unavailable: err != nil}
+	use := &txn.NonceUse{
+		CommandID: s.CommandID, Tx: s.Tx.ID, At: v.Now, By: by, Unavailable: err != nil,
+	}
+	if s.CommandID == 0 && (txn.Finding{Tx: s.Tx}).RefutedBy(by) { // its receipt was late
+		a.track.Locate(by.TxHash, by.Block, by.BlockHash)
+	}
 	return performed{remember: func() { a.nonceUse = use }}, nil
 }
 

@@ -358,7 +358,8 @@ func (w *World) decideNonces(ctx context.Context, n *node, id txn.SubmitterID) e
 	if err != nil {
 		return err
 	}
-	if blocking != nil && blocking.State == txn.Stuck { // the client's transaction was included
+	// another transaction of the client was included; a cancel transaction ends on its own
+	if blocking != nil && blocking.State == txn.Stuck && blocking.Signed {
 		ask := askOf(txn.CommandResolve, txn.ActionFail)
 		ask.Tx = &blocking.ID
 		_, err := n.store.AddCommand(ctx, id, ask)

@@ -99,7 +99,9 @@ const (
 
 // NonceUse is the result of FindConsumer.
 type NonceUse struct {
-	CommandID   int64     // the command
+	CommandID   int64     // the command; 0: none
+	Tx          TxID      // whose nonce it is
+	At          time.Time // local time of the view that required it
 	By          *Consumer // nil: unknown
 	Unavailable bool      // because no endpoint responded, which does not identify the consumer
 }

@@ -121,7 +121,8 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 	case Diagnose:
 		w.view.Open = Diagnosed(&w.view, s, cmp.Or(w.pooled, InPool))
 	case FindConsumer:
-		w.view.NonceUse = &NonceUse{CommandID: s.CommandID, By: w.consumer}
+		w.view.NonceUse = &NonceUse{CommandID: s.CommandID, Tx: s.Tx.ID, At: w.view.Now,
+			By: w.consumer}
 	case Investigate:
 		w.apply(t, Investigated(&w.view, s, w.consumer))
 	case *Replace:

@@ -60,6 +60,154 @@ func TestFill_NonceUsed_Ends(t *testing.T) {
 	}
 }
 
+// lostFill is an external submitter with a transaction that lost nonce 0 to a client: it fills that
+// nonce, and is due.
+func lostFill() (*View, *Tx) {
+	v := externalView(NoncePending, &Account{Latest: 1, Pending: 1, Settled: 1, Head: 99})
+	v.Head = 100
+	v.Policy = Policy{Confirmations: 2, AuditDepth: 10, ResubmitInterval: time.Minute}
+	v.External.Nonces, v.External.Requests = nil, nil
+	v.Inclusion = func(Hash) Inclusion { return Inclusion{Known: true} }
+	v.Open = []Tx{{
+		ID: TxID{9}, Reservation: TxID{1},
+		Status: Status{
+			Version: 3, Nonce: new(Nonce(0)), State: Stuck, Reason: ReasonNonceElsewhere,
+			LastOutcome: NonceTooLow, Executed: Unknown,
+		},
+		Attempts: []Attempt{{No: 1, Hash: Hash{1}, Kind: Original}},
+		Due:      v.Now,
+	}}
+	return v, &v.Open[0]
+}
+
+// TestFill_NonceUsedByClient_Ends: it ends once another transaction is known to have used the nonce
+// for good. Until then it may be included, and is broadcast.
+func TestFill_NonceUsedByClient_Ends(t *testing.T) {
+	t.Parallel()
+	const deep = 90 // the highest block at the audit depth
+	other := func(block uint64) *Consumer {
+		return &Consumer{Block: block, BlockHash: Hash{7}, TxHash: Hash{2}}
+	}
+	none := func(*View, *Tx) {}
+	for name, c := range map[string]struct {
+		by     *Consumer
+		change func(v *View, tx *Tx)
+		want   Executed // empty: it does not end
+	}{
+		"used for good":         {other(deep), none, No},
+		"without a transaction": {&Consumer{Block: deep, BlockHash: Hash{7}}, none, No},
+		"above the audit depth": {other(deep + 1), none, ""},
+		"final is deeper": {other(deep), func(v *View, _ *Tx) {
+			v.Policy.Confirmations = 11
+		}, ""},
+		"unknown user":   {nil, none, ""},
+		"used by itself": {&Consumer{Block: deep, TxHash: Hash{1}}, none, ""},
+		"in another branch": {other(deep), func(v *View, _ *Tx) {
+			v.Canonical = func(uint64) (Hash, bool) { return Hash{8}, true }
+		}, ""},
+		"in this branch": {other(deep), func(v *View, _ *Tx) {
+			v.Canonical = func(uint64) (Hash, bool) { return Hash{7}, true }
+		}, No},
+		"ledger restored":    {other(deep), func(_ *View, tx *Tx) { tx.Restored = true }, Unknown},
+		"a client signed it": {other(deep), func(_ *View, tx *Tx) { tx.Signed = true }, ""},
+		"protected": {other(deep), func(v *View, _ *Tx) {
+			v.Cursor.Protected = &Protected{Reason: ProtectByOperator}
+		}, ""},
+		"retried by an operator": {other(deep), func(_ *View, tx *Tx) {
+			tx.State, tx.Sub = Tracking, Pending
+			tx.Reason = ""
+		}, ""},
+	} {
+		v, tx := lostFill()
+		c.change(v, tx)
+		step := Decide(v)
+		if find, ok := step.(FindConsumer); ok {
+			if find.Tx.ID != tx.ID || find.CommandID != 0 {
+				t.Errorf("%s: %+v", name, find)
+			}
+			v.NonceUse = &NonceUse{Tx: find.Tx.ID, At: v.Now, By: c.by}
+			step = Decide(v)
+		}
+		r, ok := step.(Record)
+		if !ok || len(r.Change.Writes) != 1 {
+			t.Errorf("%s: decided %+v", name, step)
+			continue
+		}
+		switch w := r.Change.Writes[0]; {
+		case c.want == "" && (!w.Turn.Claimed || w.Next.State.Final()):
+			t.Errorf("%s: not broadcast: %+v", name, w)
+		case c.want != "" && (w.Kind != EventFailed || w.Next.State != Failed ||
+			w.Next.Executed != c.want || !w.Next.Released || w.Next.FinalBlock != v.Head):
+			t.Errorf("%s: %s %+v", name, w.Kind, w.Next)
+		}
+	}
+}
+
+// TestFill_ReceiptUnknown_Waits: it may have used the nonce itself.
+func TestFill_ReceiptUnknown_Waits(t *testing.T) {
+	t.Parallel()
+	v, tx := lostFill()
+	v.NonceUse = &NonceUse{Tx: tx.ID, At: v.Now, By: &Consumer{Block: 1, TxHash: Hash{2}}}
+	v.Inclusion = func(Hash) Inclusion { return Inclusion{} }
+	if step, ok := Decide(v).(Rest); !ok {
+		t.Errorf("decided %+v", step)
+	}
+}
+
+// TestFill_UserUnknown_AskedOncePerBroadcast: the search takes many calls.
+func TestFill_UserUnknown_AskedOncePerBroadcast(t *testing.T) {
+	t.Parallel()
+	v, tx := lostFill()
+	v.NonceUse = &NonceUse{Tx: tx.ID, At: v.Now}
+	claim, ok := Decide(v).(Record)
+	if !ok || len(claim.Change.Writes) != 1 || !claim.Change.Writes[0].Turn.Claimed {
+		t.Fatalf("decided %+v", claim)
+	}
+	tx.Turn, tx.Due = claim.Change.Writes[0].Turn, v.Now.Add(time.Minute)
+	if step, ok := Decide(v).(Broadcast); !ok {
+		t.Fatalf("then %+v", step)
+	}
+	tx.Turn = Turn{}
+	if step, ok := Decide(v).(Rest); !ok {
+		t.Fatalf("while it is not due %+v", step)
+	}
+	v.Now = tx.Due
+	if step, ok := Decide(v).(FindConsumer); !ok {
+		t.Fatalf("when it is due again %+v", step)
+	}
+}
+
+// TestFill_NonceUsedByClient_OthersContinue: a lost nonce is used. It keeps no other nonce from
+// being reserved, and no other transaction waits for it.
+func TestFill_NonceUsedByClient_OthersContinue(t *testing.T) {
+	t.Parallel()
+	for _, signed := range []bool{false, true} {
+		v, tx := lostFill()
+		tx.Signed, tx.Due = signed, v.Now.Add(time.Minute)
+		above := Tx{
+			ID: TxID{8}, Reservation: TxID{2}, Signed: true, Attempts: []Attempt{{No: 1, Nonce: 1}},
+			Status: Status{Nonce: new(Nonce(1)), State: Tracking, Sub: Pending},
+		}
+		v.Open, v.Cursor.Next = append(v.Open, above), 2
+		if v.blocked(&v.Open[1]) {
+			t.Errorf("signed %t: the next nonce waits", signed)
+		}
+		v.Suspicion, v.Open = AccountReadDone(v, v.Account)
+		v.External.Requests = []NonceRequest{
+			{No: 1, Kind: RequestAllocate, Reservation: TxID{3}, TTL: time.Minute},
+		}
+		step, _ := external(v)
+		if r, ok := step.(Record); !ok || len(r.Change.Nonces.Results) != 1 ||
+			r.Change.Nonces.Results[0].Result != Applied {
+			t.Errorf("signed %t: allocation %+v", signed, step)
+		}
+		v.Account.Latest = 2 // and the next one is noticed as ever
+		if s, _ := AccountReadDone(v, v.Account); s == nil || s.Nonce != 1 {
+			t.Errorf("signed %t: suspicion %+v", signed, s)
+		}
+	}
+}
+
 // TestFill_NonceUsedByClient_RecordedOnce: no protection follows a nonce that its client used, so
 // the record alone keeps the owner from finding it again.
 func TestFill_NonceUsedByClient_RecordedOnce(t *testing.T) {

@@ -305,7 +305,7 @@ func (v *View) needsProtection(reason string) bool {
 func lowestMissing(v *View) (*Tx, bool) {
 	for i := range v.Open {
 		tx := &v.Open[i]
-		if tx.Sub != Included {
+		if tx.Sub != Included && !v.lost(tx) {
 			return tx, true
 		}
 	}

@@ -248,6 +248,9 @@ func groupStep(claims []Write, items []Broadcast) (Step, bool) {
 
 // dueStep is the next step of one due transaction: see dueBroadcast.
 func dueStep(v *View, tx *Tx) Step {
+	if step, ok := endFill(v, tx); ok {
+		return step
+	}
 	if onHold(v, tx) {
 		return recheckAccount(v, tx)
 	}

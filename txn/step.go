@@ -31,10 +31,11 @@ type (
 	}
 	// Investigate finds the user of a nonce, for the operator; Investigated follows in any case.
 	Investigate struct{ Finding Finding }
-	// FindConsumer finds the user of a transaction's nonce, for an operator's decision.
+	// FindConsumer finds the user of a transaction's nonce, for an operator's decision, or for the
+	// end of a cancel transaction that lost it.
 	FindConsumer struct {
 		Tx        *Tx
-		CommandID int64 // the command
+		CommandID int64 // the command that needs it; 0: none
 	}
 	// Prepare quotes and signs the head of the queue for the next nonce; Prepared follows.
 	Prepare struct {

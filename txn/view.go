@@ -50,7 +50,7 @@ type View struct {
 	Commands    []Command
 	Account     *Account // nil: not read since the lease was acquired, or since the last doubt
 	Suspicion   *Suspicion
-	NonceUse    *NonceUse // user of a nonce, for the last decision that needed it; nil: not queried
+	NonceUse    *NonceUse // user of a nonce, as of the last FindConsumer; nil: not queried
 	Head        uint64    // number of the newest block of this view; 0: none yet
 	BlockAt     time.Time // when that block arrived; zero: before this node followed the chain
 	Inclusion   func(Hash) Inclusion
