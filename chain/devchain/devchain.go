@@ -100,7 +100,7 @@ func Start(o Options) (*Chain, error) {
 	o = o.complete()
 	c := &Chain{opts: o, log: o.Log}
 	if err := c.start(); err != nil {
-		return nil, fmt.Errorf("devchain: start: %w", err)
+		return nil, fmt.Errorf("devchain: start the chain: %w", err)
 	}
 	return c, nil
 }

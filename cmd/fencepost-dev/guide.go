@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/fencepost/fencepost/chain/devchain"
 	"github.com/fencepost/fencepost/internal/pgembed"
@@ -16,7 +17,7 @@ func guide(out io.Writer, o options, dir string, postgres *pgembed.Server, chain
 	fencepost := sibling("fencepost", "go run ./cmd/fencepost")
 	grpcurl := sibling("grpcurl", "grpcurl")
 	server := ""
-	if o.grpc != "127.0.0.1:9090" {
+	if o.grpc != defaultGRPC {
 		server = " --server " + o.grpc
 	}
 	recipient := devchain.Address(len(accounts)).Hex()
@@ -51,14 +52,29 @@ Create and watch one with the command line:
 
 Send 200 contract calls and compare chain and ledger:
 
-  make demo
+  %s
 
 Press Ctrl-C to stop. The next start resumes from here.
 `, o.grpc, o.grpc, o.ops, chain.URL(), o.period, postgres.URL(database), dir,
 		configFile(dir), accounts[0], accounts[len(accounts)-1],
 		grpcurl, accounts[0], recipient, o.grpc,
 		grpcurl, accounts[0], o.grpc,
-		fencepost, server, recipient, fencepost, server)
+		fencepost, server, recipient, fencepost, server, demoCommand(o, chain.URL()))
+}
+
+// demoCommand starts the demo on this node and chain.
+func demoCommand(o options, rpc string) string {
+	var flags []string
+	if o.grpc != defaultGRPC {
+		flags = append(flags, "-server "+o.grpc)
+	}
+	if o.rpcPort != defaultRPCPort {
+		flags = append(flags, "-rpc "+rpc)
+	}
+	if len(flags) == 0 {
+		return "make demo"
+	}
+	return fmt.Sprintf("make demo ARGS=%q", strings.Join(flags, " "))
 }
 
 // sibling is the path of a program: beside this one, in the folder of the pinned tools, or

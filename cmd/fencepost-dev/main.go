@@ -17,51 +17,33 @@ import (
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/internal/node"
 	"github.com/fencepost/fencepost/internal/pgembed"
+	"github.com/fencepost/fencepost/internal/remedy"
 	"github.com/fencepost/fencepost/internal/run"
 )
 
-// options are the command line.
-type options struct {
-	dir     string
-	grpc    string
-	ops     string
-	rpcPort int
-	period  time.Duration
-	reset   bool
-	verbose bool
-	signer  string
-}
-
 func main() {
-	var o options
-	flag.StringVar(&o.dir, "dir", ".run", "data `folder`")
-	flag.StringVar(&o.grpc, "grpc", "127.0.0.1:9090", "`address` of the node's gRPC port")
-	flag.StringVar(&o.ops, "ops", "127.0.0.1:9091", "`address` of /metrics, /healthz and /readyz")
-	flag.IntVar(&o.rpcPort, "rpc-port", 8545, "loopback `port` of the chain's JSON-RPC")
-	flag.DurationVar(&o.period, "period", time.Second, "block time")
-	flag.BoolVar(
-		&o.reset, "reset", false, "delete the data folder's content and start from scratch",
-	)
-	flag.BoolVar(&o.verbose, "verbose", false, "log at debug level")
-	flag.StringVar(&o.signer, "signer", "keystore",
-		"`holder` of the keys: keystore, clef, softhsm or local-kms")
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "dir" })
-	o.dir = signerDir(o.dir, o.signer, given)
+	o, err := parse(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Print(err)
+		return
+	case err != nil:
+		fail(2, err)
+	}
 	ctx, stop := run.Signals(context.Background(), nil)
 	defer stop()
 	if err := start(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "fencepost-dev:", err)
-		os.Exit(1)
+		fail(1, err)
 	}
+}
+
+func fail(code int, err error) {
+	fmt.Fprintln(os.Stderr, "fencepost-dev:", remedy.WithoutPackages(err.Error()))
+	os.Exit(code)
 }
 
 // start starts the services in order, runs until ctx ends, and stops them in reverse.
 func start(ctx context.Context, o options) error {
-	if err := checkFlags(o); err != nil {
-		return err
-	}
 	if err := portsAreFree(o); err != nil {
 		return err
 	}

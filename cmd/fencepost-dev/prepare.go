@@ -39,18 +39,8 @@ const (
 	database  = "postgres"
 )
 
-func checkFlags(o options) error {
-	const shortest = 20 * time.Millisecond
-	if o.period < shortest {
-		return fmt.Errorf("--period %s: must be at least %s", o.period, shortest)
-	}
-	if o.rpcPort < 1 || o.rpcPort > 65535 {
-		return fmt.Errorf("--rpc-port %d: must be a port, 1 to 65535", o.rpcPort)
-	}
-	return nil
-}
-
-// portsAreFree checks the ports before anything is started.
+// portsAreFree checks the ports before anything is started. It holds each until all are checked, so
+// that two flags with one port are found.
 func portsAreFree(o options) error {
 	for _, port := range []struct{ flag, address string }{
 		{"--grpc", o.grpc}, {"--ops", o.ops},
@@ -62,9 +52,7 @@ func portsAreFree(o options) error {
 				"cannot listen on %s (%w): stop the other process, or choose another port with %s",
 				port.address, unwrapNet(err), port.flag)
 		}
-		if err := l.Close(); err != nil {
-			return err
-		}
+		defer l.Close()
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func startSigner(ctx context.Context, name, dir string) (*keySigner, error) {
 			return nil, errors.Join(err, stopped(s))
 		}
 	default:
-		return nil, fmt.Errorf("--signer %s: use keystore, clef, softhsm or local-kms", name)
+		return nil, fmt.Errorf("unknown signer %q", name)
 	}
 	list := filepath.Join(dir, "keys.list")
 	s.section += fmt.Sprintf(", keys_file: %q", list)

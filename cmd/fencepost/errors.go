@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/fencepost/fencepost/internal/config"
+	remedies "github.com/fencepost/fencepost/internal/remedy"
 )
 
 // The exit codes.
@@ -69,10 +70,6 @@ func flagError(c *cobra.Command, err error) error {
 	return misused(c, "%s", err)
 }
 
-// packageNames match the packages that errors begin with, also in the middle of a message.
-var packageNames = regexp.MustCompile(`(^|: )(?:(?:store|sign|sink|txn|engine|archive|audit|` +
-	`config|funds|server|telemetry): )+`)
-
 // report prints an error, as lines with the program name or as one JSON object, and returns its
 // exit code.
 func (p *program) report(err error) int {
@@ -95,7 +92,7 @@ func (p *program) report(err error) int {
 	}
 	isRemote := errors.As(err, &remote)
 	if !isRemote {
-		f.Message = packageNames.ReplaceAllString(f.Message, "$1")
+		f.Message = remedies.WithoutPackages(f.Message)
 	}
 	f.Remedy = remedyIn(f.Message)
 	if isRemote {

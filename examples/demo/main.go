@@ -27,6 +27,10 @@ func main() {
 	calls := flag.Int("calls", 200, "how many calls to send in all")
 	limit := flag.Duration("timeout", 10*time.Minute, "how long to wait for the end")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "demo: unexpected argument %q; see --help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, *limit)

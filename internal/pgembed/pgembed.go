@@ -112,7 +112,7 @@ type Server struct {
 func Start(ctx context.Context, o Options) (*Server, error) {
 	s, err := start(ctx, o)
 	if err != nil {
-		return nil, fmt.Errorf("pgembed: start: %w", err)
+		return nil, fmt.Errorf("pgembed: start PostgreSQL: %w", err)
 	}
 	return s, nil
 }
@@ -243,7 +243,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	s.finish(nil)
 	if err != nil { // the folder is still in use: keep its lock
-		return fmt.Errorf("pgembed: stop: %w", err)
+		return fmt.Errorf("pgembed: stop PostgreSQL: %w", err)
 	}
 	s.log.Debug("PostgreSQL stopped", "dir", s.dir.path)
 	return s.dir.close()
@@ -263,7 +263,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return errors.New("pgembed: restart: the server was stopped")
+		return errors.New("pgembed: restart PostgreSQL: the server was stopped")
 	}
 	if err := s.kill(); err != nil {
 		return err
@@ -271,7 +271,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	ctx, cancel := withLimit(ctx)
 	defer cancel()
 	if err := s.launch(ctx); err != nil {
-		return fmt.Errorf("pgembed: restart: %w", err)
+		return fmt.Errorf("pgembed: restart PostgreSQL: %w", err)
 	}
 	return nil
 }
@@ -281,7 +281,7 @@ func (s *Server) kill() error {
 		return nil
 	}
 	if err := s.proc.signal(syscall.SIGQUIT, killLimit); err != nil {
-		return fmt.Errorf("pgembed: kill: %w", err)
+		return fmt.Errorf("pgembed: kill PostgreSQL: %w", err)
 	}
 	s.proc = nil
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 )
 
@@ -40,3 +41,11 @@ func Of(err error) (cause, remedy string) {
 	}
 	return strings.TrimSuffix(err.Error(), "; "+f.remedy), f.remedy
 }
+
+// packages match the names of packages that begin an error, also in the middle of a text.
+var packages = regexp.MustCompile(`(^|: |\n)(?:(?:archive|audit|config|console|devchain|` +
+	`engine|funds|pgembed|port|run|server|sign|sink|store|telemetry|track|txn): )+`)
+
+// WithoutPackages returns the text of an error for an operator, who does not know the packages that
+// its parts come from.
+func WithoutPackages(text string) string { return packages.ReplaceAllString(text, "$1") }
