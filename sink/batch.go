@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/fencepost/fencepost/internal/clock"
@@ -48,7 +49,9 @@ func (b *batch) fail(e *Event, attempts int, delay time.Duration, cause string) 
 // maxCause bounds the text of a failure in the ledger, in characters.
 const maxCause = 500
 
+// clip makes the text of a receiver fit for the ledger, which holds neither invalid UTF-8 nor NUL.
 func clip(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
 	if runes := []rune(text); len(runes) > maxCause {
 		return string(runes[:maxCause])
 	}
@@ -94,6 +97,9 @@ func (w *worker) deliverAll(ctx context.Context, events []*Event, b *batch) erro
 		if !w.failing.Swap(true) {
 			w.log.Warn("receiver unavailable; events wait", "cause", last.Cause)
 		}
+		if err := w.note(ctx, last.Cause); err != nil {
+			return err
+		}
 		if len(rest) < len(events) {
 			tries = 0
 		}
@@ -105,7 +111,7 @@ func (w *worker) deliverAll(ctx context.Context, events []*Event, b *batch) erro
 	if w.failing.Swap(false) {
 		w.log.Info("receiver accepts events again")
 	}
-	return nil
+	return w.note(ctx, "")
 }
 
 // resultOf is the result of event i; one result may stand for all.

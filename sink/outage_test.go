@@ -43,6 +43,48 @@ func TestRunner_NewSinkUnreachable_EventsKept(t *testing.T) {
 	l.awaitAll(r)
 }
 
+// TestRunner_ReceiverUnavailable_ReasonShown: an active sink that delivers nothing has the reason,
+// until it delivers again on any node.
+func TestRunner_ReceiverUnavailable_ReasonShown(t *testing.T) {
+	t.Parallel()
+	l, r := newLedger(t), newReceiver(t)
+	var away atomic.Bool
+	away.Store(true)
+	r.judge = func(*sink.Event) sink.Result {
+		if away.Load() {
+			return sink.Result{Verdict: sink.Unavailable, Cause: "the address \xff\x00is private"}
+		}
+		return sink.Result{}
+	}
+	s := r.settings("hook")
+	_, open := closed(&s)
+	a := l.run("a", s)
+	reason := func(n *testNode, want string) {
+		t.Helper()
+		l.eventually(want, func() bool {
+			all, err := n.SinkCursors(l.ctx, "hook")
+			return err == nil && len(all) == 1 && all[0].Status == txn.SinkActive &&
+				all[0].Reason == want
+		})
+	}
+	reason(a, "delivers nothing: no connection")
+	open.Store(true)
+	reason(a, "")
+	l.create(a.Store, 3)
+	reason(a, "delivers nothing: the address ??is private")
+	a.stop()
+	away.Store(false)
+	b := l.run("b", s)
+	l.awaitAll(r)
+	reason(b, "")
+	const resumed = "moved"
+	l.must(b.SetSinkStatus(l.ctx, store.SinkDecision{Sink: "hook", Reason: resumed},
+		txn.SinkActive))
+	l.create(b.Store, 3)
+	l.awaitAll(r)
+	reason(b, resumed)
+}
+
 // TestRunner_NothingDelivered_LagGrows: a sink that cannot begin is as late as one that cannot
 // continue.
 func TestRunner_NothingDelivered_LagGrows(t *testing.T) {

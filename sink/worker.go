@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ type worker struct {
 	position string         // of the cursor in the ledger, as far as known
 	moved    time.Time      // when position was written
 	passed   time.Time      // time of the newest event that the sink did not want
+	noted    string         // reason of the cursor, if this or an earlier worker wrote it
 
 	commits chan struct{} // the two loops write one after the other; capacity 1
 
@@ -103,6 +105,26 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
+// idleReason begins the reason of an active sink that delivers nothing.
+const idleReason = "delivers nothing: "
+
+// note records for operators why nothing can be delivered; an empty cause, that it can. It is used
+// by the loop of new events only: the causes of parked transactions are recorded with them.
+func (w *worker) note(ctx context.Context, cause string) error {
+	reason := ""
+	if cause != "" {
+		reason = clip(idleReason + cause)
+	}
+	if reason == w.noted {
+		return nil
+	}
+	if err := w.commit(ctx, txn.SinkProgress{Reason: &reason}); err != nil {
+		return err
+	}
+	w.noted = reason
+	return nil
+}
+
 // serve reads the cursor and delivers from there, until something changes or fails.
 func (w *worker) serve(ctx context.Context) error {
 	cursors, err := w.o.Ledger.SinkCursors(ctx, w.set.Name)
@@ -115,6 +137,10 @@ func (w *worker) serve(ctx context.Context) error {
 	w.cursor = cursors[0]
 	w.position, w.moved = w.cursor.Position, w.o.Clock.Now()
 	w.revision.Store(w.cursor.Revision)
+	w.noted = ""
+	if strings.HasPrefix(w.cursor.Reason, idleReason) {
+		w.noted = w.cursor.Reason
+	}
 	if w.cursor.Status != txn.SinkActive {
 		w.stalled.Store(w.cursor.UpdatedAt.UnixNano())
 		select {
@@ -131,9 +157,13 @@ func (w *worker) serve(ctx context.Context) error {
 	if w.sink == nil {
 		s, err := w.set.Open(ctx)
 		if err != nil {
-			return fmt.Errorf("sink: open: %w", err)
+			return errors.Join(fmt.Errorf("sink: open: %w", err),
+				w.note(ctx, strings.TrimPrefix(err.Error(), "sink: ")))
 		}
 		w.sink = s
+	}
+	if err := w.note(ctx, ""); err != nil {
+		return err
 	}
 	return w.deliver(ctx)
 }
@@ -358,7 +388,9 @@ func (w *worker) commit(ctx context.Context, p txn.SinkProgress) error {
 			if p.Position != "" {
 				w.position, w.moved = p.Position, w.o.Clock.Now()
 			}
-			w.failing.Store(false)
+			if p.Reason == nil {
+				w.failing.Store(false)
+			}
 			return nil
 		}
 		if errors.Is(err, ErrLost) || errors.Is(err, ErrChanged) {

@@ -85,8 +85,8 @@ func (s *Store) CommitSink(ctx context.Context, l txn.SinkLease,
 	}
 	params := db.CommitSinkParams{
 		Sink: l.Sink, OwnerNode: s.cfg.Node, FencingToken: int64(l.Token), Position: p.Position,
-		Delivered: p.Delivered, Announced: p.Announced, Disable: p.Disable, Revision: p.Revision,
-		Epoch: at.Epoch, Timeline: at.Timeline,
+		Delivered: p.Delivered, Announced: p.Announced, Reason: p.Reason, Disable: p.Disable,
+		Revision: p.Revision, Epoch: at.Epoch, Timeline: at.Timeline,
 	}
 	if !p.EventAt.IsZero() {
 		params.EventAt = &p.EventAt

@@ -66,8 +66,9 @@ type SinkProgress struct {
 	Delivered int64
 	EventAt   time.Time // of the newest event; zero: unchanged
 	Failures  []SinkFailure
-	Announced bool   // the receiver knows of the restored ledger
-	Disable   string // reason to stop deliveries; empty: none
+	Announced bool    // the receiver knows of the restored ledger
+	Reason    *string // why an active sink delivers nothing, "" when it does; nil: unchanged
+	Disable   string  // reason to stop deliveries; empty: none
 }
 
 // SinkParked is a transaction whose events wait for a retry.

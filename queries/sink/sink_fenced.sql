@@ -19,7 +19,8 @@ WITH lease AS MATERIALIZED (
            event_at      = coalesce(sqlc.narg('event_at')::TIMESTAMPTZ, c.event_at),
            restored      = c.restored AND NOT @announced::BOOLEAN,
            status        = CASE WHEN @disable::TEXT <> '' THEN 'DISABLED' ELSE c.status END,
-           reason        = CASE WHEN @disable::TEXT <> '' THEN @disable::TEXT ELSE c.reason END,
+           reason        = CASE WHEN @disable::TEXT <> '' THEN @disable::TEXT
+                                ELSE coalesce(sqlc.narg('reason')::TEXT, c.reason) END,
            revision      = c.revision + (CASE WHEN @disable::TEXT <> '' THEN 1 ELSE 0 END),
            fencing_token = @fencing_token::BIGINT,
            updated_at    = clock_timestamp()

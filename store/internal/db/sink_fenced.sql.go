@@ -111,16 +111,17 @@ WITH lease AS MATERIALIZED (
            event_at      = coalesce($6::TIMESTAMPTZ, c.event_at),
            restored      = c.restored AND NOT $7::BOOLEAN,
            status        = CASE WHEN $8::TEXT <> '' THEN 'DISABLED' ELSE c.status END,
-           reason        = CASE WHEN $8::TEXT <> '' THEN $8::TEXT ELSE c.reason END,
+           reason        = CASE WHEN $8::TEXT <> '' THEN $8::TEXT
+                                ELSE coalesce($9::TEXT, c.reason) END,
            revision      = c.revision + (CASE WHEN $8::TEXT <> '' THEN 1 ELSE 0 END),
            fencing_token = $3::BIGINT,
            updated_at    = clock_timestamp()
       FROM lease l
-     WHERE c.sink = l.sink AND c.revision = $9::BIGINT AND c.status = 'ACTIVE'
+     WHERE c.sink = l.sink AND c.revision = $10::BIGINT AND c.status = 'ACTIVE'
        AND ($4::TEXT = ''
             OR EXISTS (SELECT FROM ledger g
-                        WHERE g.feed_epoch = $10::BIGINT
-                          AND coalesce(g.timeline, 0) = $11::BIGINT))
+                        WHERE g.feed_epoch = $11::BIGINT
+                          AND coalesce(g.timeline, 0) = $12::BIGINT))
     RETURNING c.sink
 ), parked AS (
     INSERT INTO sink_parked AS p (sink, tx_id, submitter_id, next_seq, last_seq, attempts, due_at,
@@ -130,13 +131,13 @@ WITH lease AS MATERIALIZED (
                 THEN clock_timestamp() + make_interval(secs => n.delay_ms / 1000.0) END,
            n.reason, $3::BIGINT
       FROM ok o
-     CROSS JOIN (SELECT unnest($12::UUID[]) AS tx_id,
-                        unnest($13::INT[]) AS submitter_id,
-                        unnest($14::BIGINT[]) AS first_seq,
-                        unnest($15::BIGINT[]) AS last_seq,
-                        unnest($16::INT[]) AS attempts,
-                        unnest($17::BIGINT[]) AS delay_ms,
-                        unnest($18::TEXT[]) AS reason) n
+     CROSS JOIN (SELECT unnest($13::UUID[]) AS tx_id,
+                        unnest($14::INT[]) AS submitter_id,
+                        unnest($15::BIGINT[]) AS first_seq,
+                        unnest($16::BIGINT[]) AS last_seq,
+                        unnest($17::INT[]) AS attempts,
+                        unnest($18::BIGINT[]) AS delay_ms,
+                        unnest($19::TEXT[]) AS reason) n
      ORDER BY n.tx_id
         ON CONFLICT (sink, tx_id) DO UPDATE
        SET next_seq      = least(p.next_seq, EXCLUDED.next_seq),
@@ -157,6 +158,7 @@ type CommitSinkParams struct {
 	EventAt      *time.Time
 	Announced    bool
 	Disable      string
+	Reason       *string
 	Revision     int64
 	Epoch        int64
 	Timeline     int64
@@ -185,6 +187,7 @@ func (q *Queries) CommitSink(ctx context.Context, arg CommitSinkParams) (string,
 		arg.EventAt,
 		arg.Announced,
 		arg.Disable,
+		arg.Reason,
 		arg.Revision,
 		arg.Epoch,
 		arg.Timeline,

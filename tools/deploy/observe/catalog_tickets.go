@@ -169,7 +169,7 @@ func sinkTickets() []alert {
 			means: "The receiver is unavailable or too slow, or the sink is paused or disabled. " +
 				"Its events wait in the ledger; nothing is lost.",
 			steps: []string{
-				"Read the log of the node that delivers for it (`fencepost sink list`).",
+				"Read the cause under REASON of `fencepost sink list`, and the log of its OWNER.",
 				"Check the receiver, and `webhook.concurrency`.",
 				"Resume a sink that is paused, or disabled by its receiver: `fencepost sink " +
 					"resume`.",

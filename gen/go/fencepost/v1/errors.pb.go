@@ -31,7 +31,7 @@ const (
 	// the field. Correct it.
 	ErrorReason_ERROR_REASON_INVALID_FIELD ErrorReason = 1
 	// INVALID_ARGUMENT: the server does not know a field, or only Fencepost may set it (nonce, from).
-	// Remove the field, or upgrade the server.
+	// Remove the field, or upgrade the server. To sign with a nonce yourself, use NonceService.
 	ErrorReason_ERROR_REASON_UNKNOWN_FIELD ErrorReason = 2
 	// INVALID_ARGUMENT: the call data is larger than the server's limit. Over HTTP (413) also: the
 	// request or the response as a whole is. Send less, raise payload.max_bytes, or request smaller
@@ -56,25 +56,25 @@ const (
 	// OUT_OF_RANGE: the events after the resume token are no longer kept, or the ledger was restored.
 	// Watch again without a token.
 	ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED ErrorReason = 10
-	// UNAVAILABLE: the database is unreachable, or the outcome of a write is unknown. Retry the call
-	// unchanged.
+	// UNAVAILABLE: the database is unreachable, the outcome of a write is unknown, or the schema does
+	// not match the server (run "fencepost migrate up"); see the message. Retry the call unchanged.
 	ErrorReason_ERROR_REASON_STORE_UNAVAILABLE ErrorReason = 11
 	// UNAVAILABLE: the node is stopping. Retry the call; another node serves it.
 	ErrorReason_ERROR_REASON_DRAINING ErrorReason = 12
 	// DEADLINE_EXCEEDED: the request was recorded, but no node has applied it yet. Retry the call to
 	// continue waiting.
 	ErrorReason_ERROR_REASON_NOT_YET_APPLIED ErrorReason = 13
-	// INTERNAL: a defect in Fencepost. The log has the cause under the request id.
+	// INTERNAL: a defect in Fencepost. The node's log has the cause under the id in the message.
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 14
 	// ABORTED: the protection named by the decision is not in force. Another one began, or another
 	// decision lifted it. Read the submitter again, and decide again if necessary.
 	ErrorReason_ERROR_REASON_PROTECTION_CHANGED ErrorReason = 15
-	// FAILED_PRECONDITION: chain and ledger contradict the decision; the message lists the facts.
-	// Decide differently, or retry when they have changed.
+	// FAILED_PRECONDITION: the chain, the ledger or the pool contradicts the decision; the message
+	// lists the facts. Decide differently, or retry when they have changed.
 	ErrorReason_ERROR_REASON_DECISION_REFUSED ErrorReason = 16
-	// UNAUTHENTICATED: the call has neither a token nor a certificate that the node knows. Send a
-	// token from its grpc.tokens_file or of one of its callers as "authorization: Bearer TOKEN", or
-	// use the certificate of a caller.
+	// UNAUTHENTICATED: the call has neither a token nor a certificate that the node knows. Send
+	// "authorization: Bearer TOKEN" with a token of a configured caller or from the node's
+	// grpc.tokens_file, or use the client certificate of a configured caller.
 	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 17
 	// RESOURCE_EXHAUSTED: the queue of the submitter or of the whole ledger is full; the message
 	// names the limit. Retry the call unchanged after RetryInfo's delay. Retries of transactions that
@@ -99,10 +99,10 @@ const (
 	// upgrade the server.
 	ErrorReason_ERROR_REASON_UNKNOWN_METHOD ErrorReason = 22
 	// RESOURCE_EXHAUSTED: the caller uses its share of the node's calls or watch streams, or exceeds
-	// its rate; the request was not processed. Other callers are still served. Retry the call
-	// unchanged after RetryInfo's delay. If it persists: send less concurrently, or raise the
-	// caller's weight or rate under callers in the configuration. Where no callers are configured,
-	// calls from one address are one caller.
+	// its rate or the creates_per_second of its policy; the request was not processed. Other callers
+	// are still served. Retry the call unchanged after RetryInfo's delay. If it persists: send less
+	// concurrently, or raise the limit that the message names under callers in the configuration.
+	// Where no callers are configured, calls from one address are one caller.
 	ErrorReason_ERROR_REASON_CALLER_LIMITED ErrorReason = 23
 	// NOT_FOUND: no node has ever had a sink of this name. Correct the name, or add the sink to the
 	// configuration.
@@ -112,8 +112,8 @@ const (
 	// or ask for another policy. A transaction that was accepted before is still returned for its
 	// request_id.
 	ErrorReason_ERROR_REASON_POLICY_DENIED ErrorReason = 50
-	// ABORTED: the pause named by the request is not in force: another one began. Read the submitter
-	// again, and decide again if necessary.
+	// ABORTED: the pause named by the request is not in force: it ended, or another one began. Read
+	// the submitter again, and decide again if necessary.
 	ErrorReason_ERROR_REASON_PAUSE_CHANGED ErrorReason = 60
 	// FAILED_PRECONDITION: the account moved to another ledger, named in the message and as "ledger"
 	// in the metadata of ErrorInfo; this one did not apply the request. Send it, with the same
@@ -121,14 +121,14 @@ const (
 	ErrorReason_ERROR_REASON_SUBMITTER_MOVED ErrorReason = 61
 	// NOT_FOUND: unknown pool. Correct the name, or create it with CreatePool.
 	ErrorReason_ERROR_REASON_POOL_NOT_FOUND ErrorReason = 70
-	// ALREADY_EXISTS: the pool exists on another chain. Use another name.
+	// ALREADY_EXISTS: the pool exists on another chain or in another ledger. Use another name.
 	ErrorReason_ERROR_REASON_POOL_EXISTS ErrorReason = 71
 	// FAILED_PRECONDITION: the pool has no active member; nothing was queued. Add an account with
 	// AddPoolMember, then retry with the same request_id.
 	ErrorReason_ERROR_REASON_POOL_EMPTY ErrorReason = 72
-	// FAILED_PRECONDITION: all active members of the pool are paused or protected; nothing was
-	// queued. Resume one or exit its protection, or add another account, then retry with the same
-	// request_id.
+	// FAILED_PRECONDITION: all active members of the pool are paused, protected or in mode EXTERNAL;
+	// nothing was queued. Resume one or exit its protection, or add another account, then retry with
+	// the same request_id.
 	ErrorReason_ERROR_REASON_POOL_STOPPED ErrorReason = 73
 	// FAILED_PRECONDITION: the node serves no NonceService calls. Enable it with nonce_api.enabled,
 	// or call a node that does.
@@ -141,8 +141,9 @@ const (
 	// NOT_FOUND: unknown reservation, or a nonce that was never reserved. Use the reservation_id that
 	// AllocateNonce returned.
 	ErrorReason_ERROR_REASON_NONCE_NOT_FOUND ErrorReason = 82
-	// RESOURCE_EXHAUSTED: max_in_flight nonces of the submitter are RESERVED or PENDING. Retry the
-	// call unchanged after RetryInfo's delay, release unused nonces, or raise the limit.
+	// RESOURCE_EXHAUSTED: as many nonces of the submitter are RESERVED or PENDING as max_in_flight
+	// allows. Retry the call unchanged after RetryInfo's delay, release unused nonces, or raise the
+	// limit.
 	ErrorReason_ERROR_REASON_NONCES_EXHAUSTED ErrorReason = 83
 	// FAILED_PRECONDITION: the state of the nonce does not allow the call; the message names it. Read
 	// the nonce with GetNonce. For a new transaction, allocate another one.

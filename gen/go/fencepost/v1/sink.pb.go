@@ -82,7 +82,8 @@ type Sink struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Status SinkStatus             `protobuf:"varint,2,opt,name=status,proto3,enum=fencepost.v1.SinkStatus" json:"status,omitempty"`
-	// Of the status; may be empty.
+	// Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
+	// the cause, until it delivers again.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Of the last decision; may be empty.
 	Operator string `protobuf:"bytes,4,opt,name=operator,proto3" json:"operator,omitempty"`

@@ -33,7 +33,7 @@ export enum ErrorReason {
 
   /**
    * INVALID_ARGUMENT: the server does not know a field, or only Fencepost may set it (nonce, from).
-   * Remove the field, or upgrade the server.
+   * Remove the field, or upgrade the server. To sign with a nonce yourself, use NonceService.
    *
    * @generated from enum value: ERROR_REASON_UNKNOWN_FIELD = 2;
    */
@@ -103,8 +103,8 @@ export enum ErrorReason {
   RESUME_TOKEN_EXPIRED = 10,
 
   /**
-   * UNAVAILABLE: the database is unreachable, or the outcome of a write is unknown. Retry the call
-   * unchanged.
+   * UNAVAILABLE: the database is unreachable, the outcome of a write is unknown, or the schema does
+   * not match the server (run "fencepost migrate up"); see the message. Retry the call unchanged.
    *
    * @generated from enum value: ERROR_REASON_STORE_UNAVAILABLE = 11;
    */
@@ -126,7 +126,7 @@ export enum ErrorReason {
   NOT_YET_APPLIED = 13,
 
   /**
-   * INTERNAL: a defect in Fencepost. The log has the cause under the request id.
+   * INTERNAL: a defect in Fencepost. The node's log has the cause under the id in the message.
    *
    * @generated from enum value: ERROR_REASON_INTERNAL = 14;
    */
@@ -141,17 +141,17 @@ export enum ErrorReason {
   PROTECTION_CHANGED = 15,
 
   /**
-   * FAILED_PRECONDITION: chain and ledger contradict the decision; the message lists the facts.
-   * Decide differently, or retry when they have changed.
+   * FAILED_PRECONDITION: the chain, the ledger or the pool contradicts the decision; the message
+   * lists the facts. Decide differently, or retry when they have changed.
    *
    * @generated from enum value: ERROR_REASON_DECISION_REFUSED = 16;
    */
   DECISION_REFUSED = 16,
 
   /**
-   * UNAUTHENTICATED: the call has neither a token nor a certificate that the node knows. Send a
-   * token from its grpc.tokens_file or of one of its callers as "authorization: Bearer TOKEN", or
-   * use the certificate of a caller.
+   * UNAUTHENTICATED: the call has neither a token nor a certificate that the node knows. Send
+   * "authorization: Bearer TOKEN" with a token of a configured caller or from the node's
+   * grpc.tokens_file, or use the client certificate of a configured caller.
    *
    * @generated from enum value: ERROR_REASON_UNAUTHENTICATED = 17;
    */
@@ -206,10 +206,10 @@ export enum ErrorReason {
 
   /**
    * RESOURCE_EXHAUSTED: the caller uses its share of the node's calls or watch streams, or exceeds
-   * its rate; the request was not processed. Other callers are still served. Retry the call
-   * unchanged after RetryInfo's delay. If it persists: send less concurrently, or raise the
-   * caller's weight or rate under callers in the configuration. Where no callers are configured,
-   * calls from one address are one caller.
+   * its rate or the creates_per_second of its policy; the request was not processed. Other callers
+   * are still served. Retry the call unchanged after RetryInfo's delay. If it persists: send less
+   * concurrently, or raise the limit that the message names under callers in the configuration.
+   * Where no callers are configured, calls from one address are one caller.
    *
    * @generated from enum value: ERROR_REASON_CALLER_LIMITED = 23;
    */
@@ -234,8 +234,8 @@ export enum ErrorReason {
   POLICY_DENIED = 50,
 
   /**
-   * ABORTED: the pause named by the request is not in force: another one began. Read the submitter
-   * again, and decide again if necessary.
+   * ABORTED: the pause named by the request is not in force: it ended, or another one began. Read
+   * the submitter again, and decide again if necessary.
    *
    * @generated from enum value: ERROR_REASON_PAUSE_CHANGED = 60;
    */
@@ -258,7 +258,7 @@ export enum ErrorReason {
   POOL_NOT_FOUND = 70,
 
   /**
-   * ALREADY_EXISTS: the pool exists on another chain. Use another name.
+   * ALREADY_EXISTS: the pool exists on another chain or in another ledger. Use another name.
    *
    * @generated from enum value: ERROR_REASON_POOL_EXISTS = 71;
    */
@@ -273,9 +273,9 @@ export enum ErrorReason {
   POOL_EMPTY = 72,
 
   /**
-   * FAILED_PRECONDITION: all active members of the pool are paused or protected; nothing was
-   * queued. Resume one or exit its protection, or add another account, then retry with the same
-   * request_id.
+   * FAILED_PRECONDITION: all active members of the pool are paused, protected or in mode EXTERNAL;
+   * nothing was queued. Resume one or exit its protection, or add another account, then retry with
+   * the same request_id.
    *
    * @generated from enum value: ERROR_REASON_POOL_STOPPED = 73;
    */
@@ -308,8 +308,9 @@ export enum ErrorReason {
   NONCE_NOT_FOUND = 82,
 
   /**
-   * RESOURCE_EXHAUSTED: max_in_flight nonces of the submitter are RESERVED or PENDING. Retry the
-   * call unchanged after RetryInfo's delay, release unused nonces, or raise the limit.
+   * RESOURCE_EXHAUSTED: as many nonces of the submitter are RESERVED or PENDING as max_in_flight
+   * allows. Retry the call unchanged after RetryInfo's delay, release unused nonces, or raise the
+   * limit.
    *
    * @generated from enum value: ERROR_REASON_NONCES_EXHAUSTED = 83;
    */

@@ -31,7 +31,8 @@ export type Sink = Message<"fencepost.v1.Sink"> & {
   status: SinkStatus;
 
   /**
-   * Of the status; may be empty.
+   * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
+   * the cause, until it delivers again.
    *
    * @generated from field: string reason = 3;
    */

@@ -32,7 +32,7 @@ public enum ErrorReason
   /**
    * <pre>
    * INVALID_ARGUMENT: the server does not know a field, or only Fencepost may set it (nonce, from).
-   * Remove the field, or upgrade the server.
+   * Remove the field, or upgrade the server. To sign with a nonce yourself, use NonceService.
    * </pre>
    *
    * <code>ERROR_REASON_UNKNOWN_FIELD = 2;</code>
@@ -111,8 +111,8 @@ public enum ErrorReason
   ERROR_REASON_RESUME_TOKEN_EXPIRED(10),
   /**
    * <pre>
-   * UNAVAILABLE: the database is unreachable, or the outcome of a write is unknown. Retry the call
-   * unchanged.
+   * UNAVAILABLE: the database is unreachable, the outcome of a write is unknown, or the schema does
+   * not match the server (run "fencepost migrate up"); see the message. Retry the call unchanged.
    * </pre>
    *
    * <code>ERROR_REASON_STORE_UNAVAILABLE = 11;</code>
@@ -137,7 +137,7 @@ public enum ErrorReason
   ERROR_REASON_NOT_YET_APPLIED(13),
   /**
    * <pre>
-   * INTERNAL: a defect in Fencepost. The log has the cause under the request id.
+   * INTERNAL: a defect in Fencepost. The node's log has the cause under the id in the message.
    * </pre>
    *
    * <code>ERROR_REASON_INTERNAL = 14;</code>
@@ -154,8 +154,8 @@ public enum ErrorReason
   ERROR_REASON_PROTECTION_CHANGED(15),
   /**
    * <pre>
-   * FAILED_PRECONDITION: chain and ledger contradict the decision; the message lists the facts.
-   * Decide differently, or retry when they have changed.
+   * FAILED_PRECONDITION: the chain, the ledger or the pool contradicts the decision; the message
+   * lists the facts. Decide differently, or retry when they have changed.
    * </pre>
    *
    * <code>ERROR_REASON_DECISION_REFUSED = 16;</code>
@@ -163,9 +163,9 @@ public enum ErrorReason
   ERROR_REASON_DECISION_REFUSED(16),
   /**
    * <pre>
-   * UNAUTHENTICATED: the call has neither a token nor a certificate that the node knows. Send a
-   * token from its grpc.tokens_file or of one of its callers as "authorization: Bearer TOKEN", or
-   * use the certificate of a caller.
+   * UNAUTHENTICATED: the call has neither a token nor a certificate that the node knows. Send
+   * "authorization: Bearer TOKEN" with a token of a configured caller or from the node's
+   * grpc.tokens_file, or use the client certificate of a configured caller.
    * </pre>
    *
    * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
@@ -226,10 +226,10 @@ public enum ErrorReason
   /**
    * <pre>
    * RESOURCE_EXHAUSTED: the caller uses its share of the node's calls or watch streams, or exceeds
-   * its rate; the request was not processed. Other callers are still served. Retry the call
-   * unchanged after RetryInfo's delay. If it persists: send less concurrently, or raise the
-   * caller's weight or rate under callers in the configuration. Where no callers are configured,
-   * calls from one address are one caller.
+   * its rate or the creates_per_second of its policy; the request was not processed. Other callers
+   * are still served. Retry the call unchanged after RetryInfo's delay. If it persists: send less
+   * concurrently, or raise the limit that the message names under callers in the configuration.
+   * Where no callers are configured, calls from one address are one caller.
    * </pre>
    *
    * <code>ERROR_REASON_CALLER_LIMITED = 23;</code>
@@ -257,8 +257,8 @@ public enum ErrorReason
   ERROR_REASON_POLICY_DENIED(50),
   /**
    * <pre>
-   * ABORTED: the pause named by the request is not in force: another one began. Read the submitter
-   * again, and decide again if necessary.
+   * ABORTED: the pause named by the request is not in force: it ended, or another one began. Read
+   * the submitter again, and decide again if necessary.
    * </pre>
    *
    * <code>ERROR_REASON_PAUSE_CHANGED = 60;</code>
@@ -284,7 +284,7 @@ public enum ErrorReason
   ERROR_REASON_POOL_NOT_FOUND(70),
   /**
    * <pre>
-   * ALREADY_EXISTS: the pool exists on another chain. Use another name.
+   * ALREADY_EXISTS: the pool exists on another chain or in another ledger. Use another name.
    * </pre>
    *
    * <code>ERROR_REASON_POOL_EXISTS = 71;</code>
@@ -301,9 +301,9 @@ public enum ErrorReason
   ERROR_REASON_POOL_EMPTY(72),
   /**
    * <pre>
-   * FAILED_PRECONDITION: all active members of the pool are paused or protected; nothing was
-   * queued. Resume one or exit its protection, or add another account, then retry with the same
-   * request_id.
+   * FAILED_PRECONDITION: all active members of the pool are paused, protected or in mode EXTERNAL;
+   * nothing was queued. Resume one or exit its protection, or add another account, then retry with
+   * the same request_id.
    * </pre>
    *
    * <code>ERROR_REASON_POOL_STOPPED = 73;</code>
@@ -340,8 +340,9 @@ public enum ErrorReason
   ERROR_REASON_NONCE_NOT_FOUND(82),
   /**
    * <pre>
-   * RESOURCE_EXHAUSTED: max_in_flight nonces of the submitter are RESERVED or PENDING. Retry the
-   * call unchanged after RetryInfo's delay, release unused nonces, or raise the limit.
+   * RESOURCE_EXHAUSTED: as many nonces of the submitter are RESERVED or PENDING as max_in_flight
+   * allows. Retry the call unchanged after RetryInfo's delay, release unused nonces, or raise the
+   * limit.
    * </pre>
    *
    * <code>ERROR_REASON_NONCES_EXHAUSTED = 83;</code>
@@ -394,7 +395,7 @@ public enum ErrorReason
   /**
    * <pre>
    * INVALID_ARGUMENT: the server does not know a field, or only Fencepost may set it (nonce, from).
-   * Remove the field, or upgrade the server.
+   * Remove the field, or upgrade the server. To sign with a nonce yourself, use NonceService.
    * </pre>
    *
    * <code>ERROR_REASON_UNKNOWN_FIELD = 2;</code>
@@ -473,8 +474,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_RESUME_TOKEN_EXPIRED_VALUE = 10;
   /**
    * <pre>
-   * UNAVAILABLE: the database is unreachable, or the outcome of a write is unknown. Retry the call
-   * unchanged.
+   * UNAVAILABLE: the database is unreachable, the outcome of a write is unknown, or the schema does
+   * not match the server (run "fencepost migrate up"); see the message. Retry the call unchanged.
    * </pre>
    *
    * <code>ERROR_REASON_STORE_UNAVAILABLE = 11;</code>
@@ -499,7 +500,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_NOT_YET_APPLIED_VALUE = 13;
   /**
    * <pre>
-   * INTERNAL: a defect in Fencepost. The log has the cause under the request id.
+   * INTERNAL: a defect in Fencepost. The node's log has the cause under the id in the message.
    * </pre>
    *
    * <code>ERROR_REASON_INTERNAL = 14;</code>
@@ -516,8 +517,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_PROTECTION_CHANGED_VALUE = 15;
   /**
    * <pre>
-   * FAILED_PRECONDITION: chain and ledger contradict the decision; the message lists the facts.
-   * Decide differently, or retry when they have changed.
+   * FAILED_PRECONDITION: the chain, the ledger or the pool contradicts the decision; the message
+   * lists the facts. Decide differently, or retry when they have changed.
    * </pre>
    *
    * <code>ERROR_REASON_DECISION_REFUSED = 16;</code>
@@ -525,9 +526,9 @@ public enum ErrorReason
   public static final int ERROR_REASON_DECISION_REFUSED_VALUE = 16;
   /**
    * <pre>
-   * UNAUTHENTICATED: the call has neither a token nor a certificate that the node knows. Send a
-   * token from its grpc.tokens_file or of one of its callers as "authorization: Bearer TOKEN", or
-   * use the certificate of a caller.
+   * UNAUTHENTICATED: the call has neither a token nor a certificate that the node knows. Send
+   * "authorization: Bearer TOKEN" with a token of a configured caller or from the node's
+   * grpc.tokens_file, or use the client certificate of a configured caller.
    * </pre>
    *
    * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
@@ -588,10 +589,10 @@ public enum ErrorReason
   /**
    * <pre>
    * RESOURCE_EXHAUSTED: the caller uses its share of the node's calls or watch streams, or exceeds
-   * its rate; the request was not processed. Other callers are still served. Retry the call
-   * unchanged after RetryInfo's delay. If it persists: send less concurrently, or raise the
-   * caller's weight or rate under callers in the configuration. Where no callers are configured,
-   * calls from one address are one caller.
+   * its rate or the creates_per_second of its policy; the request was not processed. Other callers
+   * are still served. Retry the call unchanged after RetryInfo's delay. If it persists: send less
+   * concurrently, or raise the limit that the message names under callers in the configuration.
+   * Where no callers are configured, calls from one address are one caller.
    * </pre>
    *
    * <code>ERROR_REASON_CALLER_LIMITED = 23;</code>
@@ -619,8 +620,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_POLICY_DENIED_VALUE = 50;
   /**
    * <pre>
-   * ABORTED: the pause named by the request is not in force: another one began. Read the submitter
-   * again, and decide again if necessary.
+   * ABORTED: the pause named by the request is not in force: it ended, or another one began. Read
+   * the submitter again, and decide again if necessary.
    * </pre>
    *
    * <code>ERROR_REASON_PAUSE_CHANGED = 60;</code>
@@ -646,7 +647,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_POOL_NOT_FOUND_VALUE = 70;
   /**
    * <pre>
-   * ALREADY_EXISTS: the pool exists on another chain. Use another name.
+   * ALREADY_EXISTS: the pool exists on another chain or in another ledger. Use another name.
    * </pre>
    *
    * <code>ERROR_REASON_POOL_EXISTS = 71;</code>
@@ -663,9 +664,9 @@ public enum ErrorReason
   public static final int ERROR_REASON_POOL_EMPTY_VALUE = 72;
   /**
    * <pre>
-   * FAILED_PRECONDITION: all active members of the pool are paused or protected; nothing was
-   * queued. Resume one or exit its protection, or add another account, then retry with the same
-   * request_id.
+   * FAILED_PRECONDITION: all active members of the pool are paused, protected or in mode EXTERNAL;
+   * nothing was queued. Resume one or exit its protection, or add another account, then retry with
+   * the same request_id.
    * </pre>
    *
    * <code>ERROR_REASON_POOL_STOPPED = 73;</code>
@@ -702,8 +703,9 @@ public enum ErrorReason
   public static final int ERROR_REASON_NONCE_NOT_FOUND_VALUE = 82;
   /**
    * <pre>
-   * RESOURCE_EXHAUSTED: max_in_flight nonces of the submitter are RESERVED or PENDING. Retry the
-   * call unchanged after RetryInfo's delay, release unused nonces, or raise the limit.
+   * RESOURCE_EXHAUSTED: as many nonces of the submitter are RESERVED or PENDING as max_in_flight
+   * allows. Retry the call unchanged after RetryInfo's delay, release unused nonces, or raise the
+   * limit.
    * </pre>
    *
    * <code>ERROR_REASON_NONCES_EXHAUSTED = 83;</code>

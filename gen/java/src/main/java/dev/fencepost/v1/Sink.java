@@ -118,7 +118,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * Of the status; may be empty.
+   * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
+   * the cause, until it delivers again.
    * </pre>
    *
    * <code>string reason = 3 [json_name = "reason"];</code>
@@ -139,7 +140,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Of the status; may be empty.
+   * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
+   * the cause, until it delivers again.
    * </pre>
    *
    * <code>string reason = 3 [json_name = "reason"];</code>
@@ -1218,7 +1220,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * Of the status; may be empty.
+     * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
+     * the cause, until it delivers again.
      * </pre>
      *
      * <code>string reason = 3 [json_name = "reason"];</code>
@@ -1238,7 +1241,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the status; may be empty.
+     * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
+     * the cause, until it delivers again.
      * </pre>
      *
      * <code>string reason = 3 [json_name = "reason"];</code>
@@ -1259,7 +1263,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the status; may be empty.
+     * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
+     * the cause, until it delivers again.
      * </pre>
      *
      * <code>string reason = 3 [json_name = "reason"];</code>
@@ -1276,7 +1281,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the status; may be empty.
+     * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
+     * the cause, until it delivers again.
      * </pre>
      *
      * <code>string reason = 3 [json_name = "reason"];</code>
@@ -1290,7 +1296,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the status; may be empty.
+     * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
+     * the cause, until it delivers again.
      * </pre>
      *
      * <code>string reason = 3 [json_name = "reason"];</code>

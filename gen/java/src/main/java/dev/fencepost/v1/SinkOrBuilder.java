@@ -35,7 +35,8 @@ public interface SinkOrBuilder extends
 
   /**
    * <pre>
-   * Of the status; may be empty.
+   * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
+   * the cause, until it delivers again.
    * </pre>
    *
    * <code>string reason = 3 [json_name = "reason"];</code>
@@ -44,7 +45,8 @@ public interface SinkOrBuilder extends
   java.lang.String getReason();
   /**
    * <pre>
-   * Of the status; may be empty.
+   * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
+   * the cause, until it delivers again.
    * </pre>
    *
    * <code>string reason = 3 [json_name = "reason"];</code>
