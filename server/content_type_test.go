@@ -35,8 +35,8 @@ func TestBody_NotAsDeclared_Rejected(t *testing.T) {
 		"wrong checksum": {packed.String()[:packed.Len()-8] + "12345678", "gzip",
 			"is not gzip"},
 		"not JSON":  {"x", "", "must be a JSON object"},
-		"not UTF-8": {"\xff", "", "must be a JSON object"},
-		"UTF-16":    {"\xff\xfe{\x00}\x00", "", "must be a JSON object"},
+		"not UTF-8": {"\xff", "", "must be UTF-8"},
+		"UTF-16":    {"\xff\xfe{\x00}\x00", "", "must be UTF-8"},
 	} {
 		a := n.http("POST", "/api/v1/tx", one.body, "Content-Encoding", one.encoding)
 		s := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")

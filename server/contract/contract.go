@@ -319,27 +319,37 @@ const (
 	PayloadNonce = 15
 )
 
+var payload = (&pb.Payload{}).ProtoReflect().Descriptor().FullName()
+
 // UnknownField describes an unknown field by its number.
 func UnknownField(of protoreflect.MessageDescriptor, number protowire.Number,
 	path string) status.Violation {
-	if of.FullName() == (&pb.Payload{}).ProtoReflect().Descriptor().FullName() {
-		switch number {
-		case PayloadFrom:
-			return status.Violation{
-				Field: Join(path, "from"),
-				Message: "the sender is the submitter of the request; remove this field from the " +
-					"payload",
-			}
-		case PayloadNonce:
-			return status.Violation{
-				Field:   Join(path, "nonce"),
-				Message: "Fencepost assigns the nonce; remove this field from the payload",
-			}
+	if of.FullName() == payload {
+		name := map[protowire.Number]string{PayloadFrom: "from", PayloadNonce: "nonce"}[number]
+		if message := AssignedField(of, name); message != "" {
+			return status.Violation{Field: Join(path, name), Message: message}
 		}
 	}
 	return status.Violation{Field: Join(path, fmt.Sprint(number)),
 		Message: fmt.Sprintf("%s has no field %d on this server; remove it, or update the server",
 			of.Name(), number)}
+}
+
+// AssignedField describes a field of a transaction that clients do not set: its sender or its
+// nonce, in the payload or beside it. Empty: it is another field.
+func AssignedField(of protoreflect.MessageDescriptor, name string) string {
+	has := of.Fields().ByName("payload")
+	switch {
+	case of.FullName() != payload && (has == nil || has.Message() == nil ||
+		has.Message().FullName() != payload):
+		return ""
+	case name == "from":
+		return "the sender is the submitter of the request; remove this field"
+	case name == "nonce":
+		return "Fencepost assigns the nonce; remove this field, or sign the transaction with a " +
+			"nonce from NonceService (docs/external.md)"
+	}
+	return ""
 }
 
 // Join returns the path of a field of the message at path.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -25,14 +26,37 @@ import (
 //
 // Protojson alone decides which values fit. Its depth is bounded by the depth of the contract.
 func checkJSON(text []byte, of protoreflect.MessageDescriptor) error {
+	if err := checkUTF8(text, "request"); err != nil {
+		return err
+	}
 	r := newJSONReader(text)
 	return r.refusal(r.message(of, ""))
 }
 
 // checkJSONField is checkJSON for one field.
 func checkJSONField(text []byte, field protoreflect.FieldDescriptor) error {
+	if err := checkUTF8(text, string(field.Name())); err != nil {
+		return err
+	}
 	r := newJSONReader(text)
 	return r.refusal(r.field(field, string(field.Name())))
+}
+
+// checkUTF8 names the first byte that is not UTF-8. JSON decoders replace it, or name no place.
+func checkUTF8(text []byte, path string) error {
+	if utf8.Valid(text) {
+		return nil
+	}
+	for at := 0; at < len(text); {
+		r, size := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && size == 1 {
+			return status.InvalidField(path,
+				"must be UTF-8, unlike byte 0x%02x at offset %d; encode the JSON as UTF-8",
+				text[at], at)
+		}
+		at += size
+	}
+	return nil
 }
 
 // jsonReader walks JSON along the contract and stops at the first mistake.
@@ -260,14 +284,8 @@ func checkBase64(text, path string) error {
 
 // unknownName describes an unknown field by its name, like contract.UnknownField by its number.
 func unknownName(of protoreflect.MessageDescriptor, name, path string) status.Violation {
-	if of.ReservedNames().Has(protoreflect.Name(name)) {
-		for number, reserved := range map[protoreflect.FieldNumber]string{
-			contract.PayloadFrom: "from", contract.PayloadNonce: "nonce",
-		} {
-			if reserved == name {
-				return contract.UnknownField(of, number, path)
-			}
-		}
+	if message := contract.AssignedField(of, name); message != "" {
+		return status.Violation{Field: contract.Join(path, name), Message: message}
 	}
 	meant := ""
 	if near := nearest(of, name); near != "" {
