@@ -238,11 +238,11 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 	return out
 }
 
-// wireLease names the owner only while the lease is live. A lease that was never acquired has no
-// times.
+// wireLease names the owner only while the lease is live. A lease that was never acquired in this
+// ledger has no times: it expired in 1970.
 func wireLease(l store.LeaseInfo) *pb.LeaseInfo {
 	out := &pb.LeaseInfo{FencingToken: int64(l.Token)}
-	if l.Token > 0 {
+	if l.Token > 0 && l.ExpiresAt.Unix() > 0 {
 		out.AcquireTime, out.ExpireTime = wireTime(l.AcquiredAt), wireTime(l.ExpiresAt)
 	}
 	if l.Live {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"testing"
+	"time"
 
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -29,5 +30,23 @@ func TestQueued_CountedInPart_AtLeast(t *testing.T) {
 		if s.GetQueued() != store.CountedQueue || s.GetQueuedIsAtLeast() != more {
 			t.Errorf("%v: %v", more, s)
 		}
+	}
+}
+
+// A lease that no node has acquired has no times, also of an account that moved here with a token.
+func TestWireLease_NeverAcquired_NoTimes(t *testing.T) {
+	t.Parallel()
+	at, never := time.Unix(1_700_000_000, 0), time.Unix(0, 0)
+	for _, l := range []store.LeaseInfo{
+		{AcquiredAt: at, ExpiresAt: never},
+		{Token: 7, AcquiredAt: at, ExpiresAt: never},
+	} {
+		if got := wireLease(l); got.AcquireTime != nil || got.ExpireTime != nil {
+			t.Errorf("%+v: %v", l, got)
+		}
+	}
+	if got := wireLease(store.LeaseInfo{Token: 7, AcquiredAt: at, ExpiresAt: at}); !got.
+		GetExpireTime().AsTime().Equal(at) {
+		t.Errorf("%v", got)
 	}
 }

@@ -323,9 +323,10 @@ func leaseFields(l *pb.LeaseInfo, now time.Time) []field {
 				fmt.Sprintf("%s (%v)", shownTime(since),
 					max(now.Sub(since.AsTime()), 0).Round(time.Second)),
 			},
+			field{"lease_until", shownTime(l.GetExpireTime())},
 		)
 	}
-	return append(all, field{"lease_until", shownTime(l.GetExpireTime())})
+	return all
 }
 
 func waitingFields(name string, w *pb.Waiting) []field {

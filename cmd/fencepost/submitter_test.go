@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -222,4 +224,15 @@ func TestSubmitterAdd_Mode(t *testing.T) {
 		"submitter", "update", "dave", "--mode", "strict", "--max-in-flight", "2")
 	l.bad(exitFailed, "--max-in-flight", "submitter", "update", "dave", "--max-in-flight", "0")
 	l.bad(exitFailed, "--max-in-flight", "submitter", "update", "dave", "--max-in-flight", "1025")
+}
+
+// A lease lasts only while an account has an owner.
+func TestLeaseFields_NoOwner_NoTimes(t *testing.T) {
+	t.Parallel()
+	l := &pb.LeaseInfo{FencingToken: 7, ExpireTime: timestamppb.New(time.Unix(0, 0))}
+	for _, f := range leaseFields(l, time.Unix(0, 0)) {
+		if strings.Contains(f.name, "until") || strings.Contains(f.name, "since") {
+			t.Errorf("shown: %+v", f)
+		}
+	}
 }
