@@ -1,8 +1,11 @@
 package server
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -46,6 +49,24 @@ func TestErrorsDoc_ListsEveryReason(t *testing.T) {
 	}
 	if len(rows) != values.Len()-1 {
 		t.Errorf("%d rows, want %d", len(rows), values.Len()-1)
+	}
+}
+
+// A node returns the example of docs/errors.md.
+func TestErrorsDoc_Example(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(text), "```json\n")
+	example, _, _ = strings.Cut(example, "```")
+	got := newHarness(t).serve().http("POST", "/api/v1/tx",
+		fmt.Sprintf(`{"submitter":"bob","requestId":"r","payload":{"to":"0x%040x"}}`, 1))
+	var want, returned any
+	if err := errors.Join(json.Unmarshal([]byte(example), &want),
+		json.Unmarshal(got.body, &returned)); err != nil || !reflect.DeepEqual(want, returned) {
+		t.Errorf("%v: the example is\n%s\nand a node returns\n%s", err, example, got.body)
 	}
 }
 
