@@ -10,6 +10,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/internal/config"
 )
 
 // TestEvents_TryIt follows "Try it" of docs/events.md. It does not run beside tests that use the
@@ -44,6 +48,8 @@ func TestEvents_TryIt(t *testing.T) {
 		})
 	}
 	dev := startDev(t, root, "make run")
+	defer dev.interrupt(t)
+	defer forgetSink(t, root, "local")
 	_, received := terminal("receiver.log", blocks[0][1])
 	eventually(t, 2*time.Minute, "the receiver listens", func() error {
 		c, err := net.Dial("tcp", "127.0.0.1:8099")
@@ -68,5 +74,33 @@ func TestEvents_TryIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-second.done
-	dev.interrupt(t)
+}
+
+// forgetSink removes a sink from the ledger of `make run`, which is the developer's, and its files.
+func forgetSink(t *testing.T, root, name string) {
+	t.Helper()
+	for _, file := range []string{"sink.secret", "sink.yaml"} {
+		if err := os.Remove(filepath.Join(root, ".run", file)); err != nil {
+			t.Error(err)
+		}
+	}
+	cfg, err := config.Load(config.Source{File: filepath.Join(root, ".run", "fencepost.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := pgx.Connect(t.Context(), cfg.Database.URL.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context())
+	for _, table := range []string{"sink_parked", "sink_cursor", "sink_lease"} {
+		if _, err := db.Exec(t.Context(), "DELETE FROM "+
+			pgx.Identifier{cfg.Database.Schema, table}.Sanitize()+" WHERE sink = $1",
+			name); err != nil {
+			t.Error(err)
+		}
+	}
+	if list := bash(t, root, "bin/fencepost sink list"); strings.Contains(list, name) {
+		t.Errorf("sink list still has it:\n%s", list)
+	}
 }
