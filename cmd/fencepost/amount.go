@@ -13,6 +13,10 @@ var units = []struct {
 	decimals int
 }{{"gwei", 9}, {"ether", 18}, {"wei", 0}}
 
+// amountForms is the remedy of an invalid amount.
+const amountForms = "give a whole number of wei, like 1000, or a unit (wei, gwei or ether), " +
+	"like 0.1ether"
+
 // parseAmount converts "0.1ether", "30gwei", "5wei" or "5" to wei exactly. A fraction with more
 // digits than the unit has is rejected, not rounded.
 func parseAmount(text string) (string, error) {
@@ -25,15 +29,11 @@ func parseAmount(text string) (string, error) {
 	}
 	whole, fraction, hasPoint := strings.Cut(digits, ".")
 	if !isDigits(whole) || hasPoint && !isDigits(fraction) {
-		return "", fmt.Errorf(
-			"%q is not an amount; give wei, like 1000, or a unit, like 0.1ether or 30gwei",
-			text)
+		return "", fmt.Errorf("%q is not an amount; %s", text, amountForms)
 	}
 	fraction = strings.TrimRight(fraction, "0")
 	if len(fraction) > decimals && decimals == 0 {
-		return "", fmt.Errorf(
-			"%q is not a whole number of wei; give a unit, like 0.1ether or 30gwei",
-			text)
+		return "", fmt.Errorf("%q is not a whole number of wei; %s", text, amountForms)
 	}
 	if len(fraction) > decimals {
 		return "", fmt.Errorf(

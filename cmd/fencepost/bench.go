@@ -85,7 +85,8 @@ To measure the limits of a machine, run "make bench" in a source checkout.`,
 	c.Flags().StringArrayVar(&f.submitters, "submitter", nil,
 		"sending account, by name or account id; repeatable, round-robin (required)")
 	c.Flags().StringVar(&f.to, "to", "", "recipient of every transaction (required)")
-	c.Flags().StringVar(&f.value, "value", "0", "amount in wei")
+	c.Flags().StringVar(&f.value, "value", "0",
+		"amount in wei, or with a unit (wei, gwei or ether), like 0.1ether")
 	c.Flags().Uint64Var(&f.gas, "gas-limit", 21_000, "gas limit; 0: estimate each")
 	c.Flags().IntVar(&f.callers, "callers", 16, "concurrent calls")
 	c.Flags().IntVar(&f.count, "count", 100, "number of transactions")
@@ -96,6 +97,13 @@ To measure the limits of a machine, run "make bench" in a source checkout.`,
 		if len(f.submitters) == 0 || f.to == "" || f.callers < 1 || f.count < 1 {
 			return misused(c,
 				"--submitter and --to are required; --callers and --count must be at least 1")
+		}
+		if f.wait < 0 {
+			return misused(c, "--wait must not be negative; give a duration like 5m")
+		}
+		var err error
+		if f.value, err = parseAmount(f.value); err != nil {
+			return misused(c, "--value %v", err)
 		}
 		report, left, err := p.bench(ctx, node, f)
 		if err != nil {

@@ -223,6 +223,28 @@ func (p *program) calling(f *clientFlags,
 	}
 }
 
+// callsNone makes a command of a group whose other commands call a node one that calls none: it
+// works on the database, and rejects the flags of the group instead of ignoring them.
+func callsNone(c *cobra.Command) *cobra.Command {
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		for _, f := range visited(c.Parent().PersistentFlags().VisitAll) {
+			if f.Changed {
+				return misused(c, "--%s is for calls to a node, and this command works on the "+
+					"database; omit it", f.Name)
+			}
+		}
+		return run(c, args)
+	}
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		for _, f := range visited(c.Parent().PersistentFlags().VisitAll) {
+			f.Hidden = true
+		}
+		c.Parent().HelpFunc()(c, args)
+	})
+	return c
+}
+
 // checkAddress rejects an invalid address before the call, with a better error. No port is guessed.
 func checkAddress(server string) error {
 	_, port, err := net.SplitHostPort(server)

@@ -70,7 +70,8 @@ counts for its transaction. L1_FEE is charged by a rollup beside gas. Amounts ar
 	}
 	c.Flags().StringVar(&by, "by", "", "account, caller, label or day (required)")
 	c.Flags().StringVar(&ask.LabelKey, "label-key", "", "with --by label: the key of the label")
-	c.Flags().StringVar(&from, "from", "", "first day or time (required)")
+	c.Flags().StringVar(&from, "from", "",
+		"first day or time, like 2026-01-31 or 2026-01-31T00:00:00Z (required)")
 	c.Flags().StringVar(&to, "to", "", "day or time after the last one (default: now)")
 	c.Flags().BoolVar(&asCSV, "csv", false,
 		"print CSV; a key that a spreadsheet would take for a formula begins with '")
@@ -98,7 +99,8 @@ func parseDay(text string) (*timestamppb.Timestamp, error) {
 			return timestamppb.New(at), nil
 		}
 	}
-	return nil, fmt.Errorf("must be a day like 2026-01-31 or a time like 2026-01-31T00:00:00Z")
+	return nil, fmt.Errorf("%q is neither a day nor a time; give one like 2026-01-31 or "+
+		"2026-01-31T00:00:00Z", text)
 }
 
 // writeCSV writes a table that spreadsheets can open: a cell is text where they would evaluate it

@@ -6,8 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/fencepost/fencepost/internal/typo"
 )
 
 func readDoc(t *testing.T, path string) string {
@@ -41,15 +47,37 @@ func words(line string) (all []string) {
 	return all
 }
 
+// documents are the paths of all documents but the changelog, which also names old commands.
+func documents(t *testing.T) (paths []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "*/README.md",
+		"deploy/*/README.md", "examples/*/README.md"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			if path = strings.TrimPrefix(path, "../../"); path != "CHANGELOG.md" {
+				paths = append(paths, path)
+			}
+		}
+	}
+	if len(paths) < 30 {
+		t.Fatalf("found only %v", paths)
+	}
+	return paths
+}
+
 // Every command line in the documents names a command that there is, with flags that it has.
 func TestDocuments_CommandLines(t *testing.T) {
 	t.Parallel()
-	for doc, least := range map[string]int{
-		"docs/operations.md": 3, "docs/events.md": 1, "README.md": 3,
+	least := map[string]int{
+		"docs/operations.md": 3, "docs/events.md": 1, "README.md": 3, "docs/tutorial.md": 5,
 		"docs/performance.md": 2, "docs/signers.md": 3, "docs/external.md": 5,
-	} {
+	}
+	for _, doc := range documents(t) {
 		lines := commandLines(readDoc(t, doc))
-		if len(lines) < least {
+		if len(lines) < least[doc] {
 			t.Errorf("%s has %d command lines; the pattern finds too few", doc, len(lines))
 		}
 		for _, line := range lines {
@@ -60,13 +88,76 @@ func TestDocuments_CommandLines(t *testing.T) {
 	}
 }
 
+// foreignFlags are flags of other programs.
+var foreignFlags = []string{"--tls-known-clients-file"}
+
+// Every flag that the documents name by itself is one of some command, and every command that they
+// name without the program, as in "sink replay --from", is one that there is.
+func TestDocuments_FlagsAndShortCommands(t *testing.T) {
+	t.Parallel()
+	flags, groups := map[string]bool{}, map[string]*cobra.Command{}
+	all := []*cobra.Command{(&program{}).root()}
+	for i := 0; i < len(all); i++ {
+		all = append(all, all[i].Commands()...)
+		if all[i].HasSubCommands() && all[i].HasParent() {
+			groups[all[i].Name()] = all[i]
+		}
+		for _, set := range []*pflag.FlagSet{all[i].LocalFlags(), all[i].PersistentFlags()} {
+			for _, f := range visited(set.VisitAll) {
+				flags["--"+f.Name] = true
+			}
+		}
+	}
+	named, commands := 0, 0
+	for _, doc := range documents(t) {
+		for _, span := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(
+			readDoc(t, doc), -1) {
+			all := words(span[1])
+			switch {
+			case len(all) > 0 && strings.HasPrefix(all[0], "--"):
+				for _, word := range strings.Split(strings.Join(all, "|"), "|") {
+					name, _, _ := strings.Cut(word, "=")
+					if len(name) < 3 || !strings.HasPrefix(name, "--") ||
+						slices.Contains(foreignFlags, name) {
+						continue
+					}
+					if named++; !flags[name] {
+						t.Errorf("%s: no command has a flag %s", doc, name)
+					}
+				}
+			case len(all) > 1 && isSubCommand(groups[all[0]], all[1]):
+				commands++
+				if err := understood(append(all, "1")); err != nil { // the value of a last flag
+					t.Errorf("%s: %q: %v", doc, span[1], err)
+				}
+			}
+		}
+	}
+	if named < 30 || commands < 10 {
+		t.Errorf("found only %d flags and %d commands", named, commands)
+	}
+}
+
+// isSubCommand reports whether a word is meant as a sub-command of a group.
+func isSubCommand(group *cobra.Command, word string) bool {
+	if group == nil {
+		return false
+	}
+	var names []string
+	for _, c := range group.Commands() {
+		names = append(names, c.Name())
+	}
+	return slices.Contains(names, word) || typo.Nearest(word, names, mostTypos) != ""
+}
+
 func understood(args []string) error {
 	root := (&program{}).root()
 	c, rest, err := root.Find(args)
 	if err != nil {
 		return err
 	}
-	if c.HasSubCommands() && c.Use == c.Name() { // of a group; "audit" also runs
+	// Of a group, which may also be named by itself; "audit" also runs.
+	if c.HasSubCommands() && c.Use == c.Name() && len(rest) > 0 {
 		return misused(c, "it names no command of this group")
 	}
 	// Alternatives, as in --fail|--requeue, are each a flag.

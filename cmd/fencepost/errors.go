@@ -67,6 +67,11 @@ func flagError(c *cobra.Command, err error) error {
 			return misused(c, "--%s %q is not %s", f.Name, bad.GetValue(), want)
 		}
 	}
+	// Of a command that creates transactions.
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok &&
+		c.Flags().Lookup("data") != nil && assigned[unknown.GetSpecifiedName()] != "" {
+		return misused(c, "%s; %s", err, assigned[unknown.GetSpecifiedName()])
+	}
 	return misused(c, "%s", err)
 }
 
@@ -339,6 +344,8 @@ var otherwise = map[string]string{
 	"protection_id": "protection",
 	"pause_id":      "pause",
 	"states":        "state",
+	"resume_token":  "from",
+	"before":        "to",
 }
 
 // typed is the flag or argument that sets a field of the API.

@@ -63,6 +63,8 @@ func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err e
 		f.url, l.key = p.variable(databaseVariable), databaseVariable
 	}
 	switch {
+	case f.url != "" && (f.config.ledger != "" || len(f.config.set) > 0):
+		return l, misused(c, "--ledger and --set need --config; the database is in %s", l.key)
 	case f.url != "":
 		url, err := config.DatabaseURL(f.url)
 		if err != nil {
@@ -221,13 +223,18 @@ requests about nonces, and cannot read signed transactions or take part in sendi
 			}
 			if show {
 				schema := f.schema
+				if schema != "" && f.config.file != "" {
+					return misused(c, "--schema and --config exclude each other; "+
+						"set database.schema")
+				}
 				if f.directory {
 					at, err := p.directoryDatabase(c, f)
 					if err != nil {
 						return err
 					}
 					schema = at.schema
-				} else if f.config.file != "" || p.variable(configVariable) != "" {
+				} else if schema == "" &&
+					(f.config.file != "" || p.variable(configVariable) != "") {
 					cfg, err := p.loadLedger(c, f.config)
 					if err != nil {
 						return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -221,6 +222,9 @@ repeated command skips nothing more.`,
 	return c
 }
 
+// resumeToken matches every resume token, also of another version of the node, and no time.
+var resumeToken = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*\.[A-Za-z0-9_-]+$`)
+
 func (p *program) sinkReplayCommand(f *clientFlags) *cobra.Command {
 	var d decisionFlags
 	var from, ledger string
@@ -239,9 +243,14 @@ earlier events. A resume token is one of a watch of all transactions, or of "sin
 		}
 		ask := &pb.ReplaySinkRequest{Sink: args[0], Reason: d.reason, Operator: d.by(p),
 			Ledger: ledger}
-		if at, err := time.Parse(time.RFC3339, from); err == nil {
+		at, err := time.Parse(time.RFC3339, from)
+		switch {
+		case err == nil:
 			ask.From = &pb.ReplaySinkRequest_Time{Time: timestamppb.New(at)}
-		} else {
+		case !resumeToken.MatchString(from):
+			return misused(cmd, "--from %q is neither a time nor a resume token; give a time like "+
+				"2026-01-02T15:04:05Z, or a token of \"fencepost sink list --json\"", from)
+		default:
 			ask.From = &pb.ReplaySinkRequest_ResumeToken{ResumeToken: from}
 		}
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
@@ -256,6 +265,7 @@ earlier events. A resume token is one of a watch of all transactions, or of "sin
 	d.addOptional(c, "reason to record")
 	c.Flags().StringVar(&ledger, "ledger", "", "name of the ledger, if the node serves several; "+
 		"required with a token (default: each)")
-	c.Flags().StringVar(&from, "from", "", "time (RFC 3339) or resume token (required)")
+	c.Flags().StringVar(&from, "from", "",
+		"time like 2026-01-02T15:04:05Z, or resume token (required)")
 	return c
 }

@@ -18,7 +18,7 @@ func (p *program) submitterCommand() *cobra.Command {
 		p.submitterAddCommand(f), p.submitterListCommand(f), p.submitterShowCommand(f),
 		p.submitterUpdateCommand(f), p.submitterPauseCommand(f), p.submitterResumeCommand(f),
 		p.submitterProtectCommand(f), p.submitterExitProtectCommand(f), p.submitterLogCommand(f),
-		p.submitterMoveCommand(), p.submitterVoidTopUpCommand())
+		callsNone(p.submitterMoveCommand()), callsNone(p.submitterVoidTopUpCommand()))
 	f.add(c)
 	return c
 }

@@ -45,6 +45,9 @@ must own the tables.`,
 		if to == "" {
 			return misused(c, "no ledger given; give --to LEDGER")
 		}
+		if wait < 0 {
+			return misused(c, "--wait must not be negative; give a duration like 1h")
+		}
 		return p.withDirectory(c, f,
 			func(ctx context.Context, cfg *config.Config, directory *store.Store) error {
 				if !cfg.Directory.AllowMoves {

@@ -105,7 +105,7 @@ func (t *createFlags) addPayload(c *cobra.Command) {
 	c.Flags().StringVar(&t.to, "to", "",
 		"recipient; omit to create a contract from --data")
 	c.Flags().StringVar(&t.value, "value", "0",
-		"amount in wei, or with a unit, like 0.1ether or 30gwei")
+		"amount in wei, or with a unit (wei, gwei or ether), like 0.1ether")
 	c.Flags().StringVar(&t.data, "data", "", "call data, as 0x and hex digits")
 	c.Flags().Uint64Var(&t.gasLimit, "gas-limit", 0, "gas limit; 0: estimate")
 }

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/internal/typo"
@@ -69,6 +71,7 @@ func scanFile(path string, each func(*fileReader, cells) bool) (config.Problems,
 		r.in.bytes = 0
 		r.rows++
 		r.line = c.line
+		r.checkText(c)
 		if r.rows > maxFileRows {
 			r.problem(fmt.Sprintf("%s:%d", r.name, c.line), "", "split the file",
 				"more than %d rows", maxFileRows)
@@ -113,6 +116,17 @@ func (l *rowLimit) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// checkText rejects values that the API cannot carry, in the order of the columns.
+func (r *fileReader) checkText(c cells) {
+	for _, column := range slices.Sorted(maps.Keys(c.values)) {
+		if value := c.values[column]; !utf8.ValidString(value) || !utf8.ValidString(column) {
+			r.problem(c.place(column), strings.ToValidUTF8(column, "?"), notUTF8, "not valid UTF-8")
+		}
+	}
+}
+
+const notUTF8 = "save the file as UTF-8"
 
 func (r *fileReader) problem(where, column, remedy, what string, args ...any) {
 	if len(r.problems) < maxFileProblems {
@@ -185,13 +199,22 @@ func (r *fileReader) readHeading(heading []string) bool {
 	return len(r.problems) == before
 }
 
+// assigned are the parts of a transaction that clients do not set, with the remedy.
+var assigned = map[string]string{
+	"from": "the sender is the account of --submitter or --pool",
+	"nonce": "Fencepost assigns nonces; \"fencepost nonce allocate\" reserves one for a " +
+		"transaction that you sign",
+}
+
 func (r *fileReader) checkColumn(where, column string) {
 	if slices.Contains(fileColumns, column) ||
 		strings.HasPrefix(column, labelColumn) && len(column) > len(labelColumn) {
 		return
 	}
 	remedy := "use " + strings.Join(fileColumns, ", ") + " or label:KEY"
-	if near := typo.Nearest(column, fileColumns, mostTypos); near != "" {
+	if assigned[column] != "" {
+		remedy = assigned[column]
+	} else if near := typo.Nearest(column, fileColumns, mostTypos); near != "" {
 		remedy = fmt.Sprintf("did you mean %q?", near)
 	}
 	r.problem(where, column, remedy, "unknown column")
@@ -209,6 +232,10 @@ func (r *fileReader) readJSON() {
 		}
 		where := fmt.Sprintf("%s:%d", r.name, line)
 		c := cells{line, map[string]string{}, func(string) string { return where }}
+		if !utf8.Valid(text) { // the decoder would replace it
+			r.problem(where, "", notUTF8, "not valid UTF-8")
+			continue
+		}
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(text, &object); err != nil {
 			r.problem(where, "", "write one JSON object on each line", "%v", err)

@@ -175,7 +175,7 @@ func (r *fileReader) payload(c cells, p *pb.Payload,
 	if text := c.values["value"]; text != "" {
 		wei, err := parseAmount(text)
 		if err != nil {
-			wrong("value", "write wei, or a unit, like 0.1ether", "%q is not an amount", text)
+			wrong("value", amountForms, "%q is not an amount", text)
 		}
 		p.Value = wei
 	}

@@ -121,6 +121,10 @@ func TestTxCreate_FromFile_Mistakes(t *testing.T) {
 				"p.csv:3:9 data", "p.csv:4:1 id", "p.csv:4:3 to"}},
 		"unknown column": {"p.csv", "id,too,label:\n",
 			[]string{"p.csv:1 label:", "p.csv:1 too"}},
+		"not UTF-8": {"p.csv", "id,to,label:run\ncaf\xe9," + recipient + ",\nb," + recipient +
+			",\xff\n", []string{"p.csv:2:1 id", "p.csv:3:46 label:run"}},
+		"JSON not UTF-8": {"p.ndjson", "{\"id\":\"caf\xe9\",\"to\":\"" + recipient + "\"}\n",
+			[]string{"p.ndjson:1 "}},
 		"no id": {"p.csv", "to,value\n", []string{"p.csv:1 id"}},
 		"bad row in the middle": {"p.csv", "id,to\n" + manyRows(0, 300) + "bad,0x12\n" +
 			manyRows(300, 600), []string{"p.csv:302:5 to"}},
