@@ -336,3 +336,48 @@ func TestTopUp_Voided_DecidedAgain(t *testing.T) {
 		t.Errorf("%d transactions; %+v", created, u)
 	}
 }
+
+// TestBalances_OneResponse_ReportsNothing: one wrong balance begins and ends no fall.
+func TestBalances_OneResponse_ReportsNothing(t *testing.T) {
+	t.Parallel()
+	r := newTreasury(t, 2)
+	limit, counted := ether(1), 0
+	var wrong *txn.Wei
+	w := r.watch("x", func(o *funds.Options) {
+		o.Low, o.Rules = &limit, nil
+		o.Counted = func(low int, _ map[string]int) { counted = low }
+		o.Balances = func(ctx context.Context, of []txn.Address,
+			blocks []uint64) (txn.FundsRead, error) {
+			got, err := r.chain.BalancesAt(ctx, of, blocks)
+			if wrong != nil {
+				got.Accounts[1].Balance = *wrong
+			}
+			wrong = nil
+			return got, err
+		}
+	})
+	look := func(low bool, falls int64) {
+		t.Helper()
+		r.chain.MineEmpty(1)
+		r.lookOnce(w)
+		if f := r.topUps(1); f.Low != low || f.Falls != falls || (counted == 1) != low {
+			t.Errorf("low %v after %d falls, want %v after %d; %d counted", f.Low, f.Falls, low,
+				falls, counted)
+		}
+	}
+	for range 2 { // not even twice, with a right one in between
+		wrong = new(txn.Wei)
+		look(false, 0)
+		look(false, 0)
+	}
+	r.chain.Drain(devchain.Address(1))
+	look(false, 0)
+	look(true, 1)
+	rich := ether(5)
+	wrong = &rich
+	look(true, 1)
+	look(true, 1)
+	r.chain.Fund(devchain.Address(1), rich)
+	look(true, 1)
+	look(false, 1)
+}

@@ -79,9 +79,9 @@ func (s *statusService) addCommitments(ctx context.Context, submitters []string,
 		return status.About("submitters", err)
 	}
 	for i, text := range submitters {
-		of := all[ids[i]]
+		of, known := all[ids[i]], funds[ids[i]]
 		place := &pb.Balance{Submitter: text, Committed: of.Committed.Dec(),
-			TopUp: wireTopUp(funds[ids[i]].TopUp), TopUpHeld: funds[ids[i]].Held}
+			TopUp: wireTopUp(known.TopUp), TopUpHeld: known.HeldNow()}
 		if !of.PerDay.IsZero() {
 			place.SpentPerDay = of.PerDay.Dec()
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,7 +32,8 @@ type TopUp struct {
 	MAC       []byte // authentication code; empty: none
 	CreatedAt time.Time
 
-	Tx           txn.TxID // zero: not created yet
+	Tx           txn.TxID // zero: there is none
+	MayBeLost    bool     // it may have been created and executed: a fail-over lost commits since
 	State        txn.State
 	Sub          txn.Sub
 	ReceiptBlock uint64 // 0: it is in no block
@@ -53,6 +55,45 @@ type Funds struct {
 	DayAmount txn.Wei
 }
 
+// Reasons why an account gets no top-up that the ledger shows also where no node looks at balances.
+const (
+	HeldNoRule           = "NO_RULE"           // no node creates the transaction
+	HeldRestored         = "TOP_UP_RESTORED"   // it may have been executed before a fail-over
+	HeldStuck            = "TOP_UP_STUCK"      // an operator decides on it
+	HeldTreasuryBlocked  = "TREASURY_BLOCKED"  // its queue does not proceed
+	HeldTreasuryUnfunded = "TREASURY_UNFUNDED" // the treasury cannot pay
+)
+
+// waitsAfter is how old a top-up is that waits though no node has recorded why.
+const waitsAfter = 10 * time.Minute
+
+// HeldNow returns why the account gets no top-up: the reason that a node recorded, unless the state
+// of the top-up refutes it. Nodes record none if no rule of theirs has the account any more.
+func (f *Funds) HeldNow() string {
+	u := &f.TopUp
+	created, waits := u.Tx != (txn.TxID{}), f.ReadAt.Sub(u.CreatedAt) > waitsAfter
+	switch {
+	case !u.Open():
+		if slices.Contains([]string{HeldNoRule, HeldRestored, HeldStuck, HeldTreasuryBlocked,
+			HeldTreasuryUnfunded}, f.Held) {
+			return "" // it is final or void since
+		}
+	case u.MayBeLost:
+		return HeldRestored
+	case u.State == txn.Stuck:
+		return HeldStuck
+	case u.Sub == txn.Unfunded:
+		return HeldTreasuryUnfunded
+	case created && u.State != txn.Queued:
+		return ""
+	case f.Held == "" && waits && created:
+		return HeldTreasuryBlocked
+	case f.Held == "" && waits:
+		return HeldNoRule
+	}
+	return f.Held
+}
+
 // FundsOf reads what is known about the balances of submitters.
 func (s *Store) FundsOf(ctx context.Context,
 	ids []txn.SubmitterID) (map[txn.SubmitterID]Funds, error) {
@@ -69,7 +110,8 @@ func (s *Store) FundsOf(ctx context.Context,
 				From:      r.Treasury,
 				RequestID: r.RequestID, Amount: amount(r.Amount), CreatedAt: r.CreatedAt,
 				State: txn.State(r.State), Sub: txn.Sub(r.SubState),
-				ReceiptBlock: uint64(r.ReceiptBlock), FinalAt: r.FinalAt, MAC: r.Mac}}
+				ReceiptBlock: uint64(r.ReceiptBlock), FinalAt: r.FinalAt, MAC: r.Mac,
+				MayBeLost: r.MayBeLost}}
 		if len(r.ReceiptHash) > 0 {
 			f.TopUp.ReceiptHash = toHash(r.ReceiptHash)
 		}

@@ -92,12 +92,16 @@ export const topUpHolds: Record<string, Meaning> = {
     todo: "Correct submitters or pools of the rule.",
   },
   NO_RULE: {
-    says: "No rule of this node has the top-up that was decided.",
+    says: "No rule of the nodes has the top-up that was decided.",
     todo: 'Restore the rule, or run "fencepost submitter void-top-up".',
   },
   TOP_UP_UNVERIFIED: {
     says: "The row was written by hand, or the keys of nodes differ.",
     todo: 'Correct intents.key_file, or run "fencepost submitter void-top-up".',
+  },
+  TOP_UP_RESTORED: {
+    says: "The database lost commits after the decision. The top-up may have been executed.",
+    todo: 'Compare the treasury with the chain, then run "fencepost submitter void-top-up".',
   },
   TOP_UP_NOT_IN_CHAIN: {
     says: "The endpoint lacks the block of the last top-up.",

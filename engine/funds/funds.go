@@ -74,13 +74,16 @@ type Options struct {
 // Watch watches the balances of one chain.
 type Watch struct {
 	Options
-	page   int // accounts that are read at once
-	needs  map[txn.SubmitterID]need
-	logged map[ruleName]bool // names in rules
+	page         int // accounts that are read at once
+	needs        sightings
+	falls, rises sightings         // of accounts that are low now, or no longer
+	logged       map[ruleName]bool // names in rules
 }
 
-// need is a need that was seen, and is not decided on yet.
-type need struct {
+// sightings are judgements that a balance has shown, and a later one has not confirmed yet.
+type sightings map[txn.SubmitterID]sighting
+
+type sighting struct {
 	block uint64
 	looks int // at the same block
 }
@@ -96,8 +99,8 @@ func New(o Options) *Watch {
 	if o.Decided == nil {
 		o.Decided = func() {}
 	}
-	return &Watch{Options: o, page: accountsPage, needs: map[txn.SubmitterID]need{},
-		logged: map[ruleName]bool{}}
+	return &Watch{Options: o, page: accountsPage, needs: sightings{}, falls: sightings{},
+		rises: sightings{}, logged: map[ruleName]bool{}}
 }
 
 // Run looks at the balances until ctx ends. Other nodes do the same.
@@ -313,23 +316,8 @@ func (a *account) lacks(to *uint256.Int) *uint256.Int {
 }
 
 func (l *look) account(ctx context.Context, a *account) error {
-	low := l.Low != nil && a.left().Lt(l.Low)
-	if low {
-		l.low++
-	}
-	if low != a.funds.Low {
-		c := store.LowChange{Low: low, Block: a.block, ReadAt: a.funds.ReadAt}
-		if low && l.Events {
-			c.Emit = &txn.LowBalance{Balance: a.balance.Dec(), Committed: a.committed.Dec(),
-				Low: l.Low.Dec(), Block: a.block}
-		}
-		changed, err := l.Store.RecordLow(ctx, a.ID, c)
-		if err != nil {
-			return err
-		}
-		if changed {
-			l.report(ctx, a, low)
-		}
+	if err := l.judgeLow(ctx, a); err != nil {
+		return err
 	}
 	held, err := l.topUp(ctx, a)
 	if err != nil {
@@ -346,6 +334,39 @@ func (l *look) account(ctx context.Context, a *account) error {
 		l.Logger.Warn("top-up held", "submitter", a.Name, "chain", l.Name, "reason", held)
 	}
 	return err
+}
+
+// judgeLow counts an account that is low, and records when it becomes so or ceases to be.
+func (l *look) judgeLow(ctx context.Context, a *account) error {
+	low := l.Low != nil && a.left().Lt(l.Low)
+	turn, other := l.falls, l.rises
+	if !low {
+		turn, other = other, turn
+	}
+	delete(other, a.ID)
+	switch {
+	case low == a.funds.Low:
+		delete(turn, a.ID)
+	case !turn.seenBefore(a):
+		low = a.funds.Low // until another block shows it too
+	default:
+		c := store.LowChange{Low: low, Block: a.block, ReadAt: a.funds.ReadAt}
+		if low && l.Events {
+			c.Emit = &txn.LowBalance{Balance: a.balance.Dec(), Committed: a.committed.Dec(),
+				Low: l.Low.Dec(), Block: a.block}
+		}
+		changed, err := l.Store.RecordLow(ctx, a.ID, c)
+		if err != nil {
+			return err
+		}
+		if changed {
+			l.report(ctx, a, low)
+		}
+	}
+	if low {
+		l.low++
+	}
+	return nil
 }
 
 // report logs that an account began or ceased to be low.

@@ -17,28 +17,29 @@ const (
 	HeldAccountPaused     = "ACCOUNT_PAUSED"      //
 	HeldAccountProtected  = "ACCOUNT_PROTECTED"   // its key may be stolen
 	HeldAccountUnknown    = "ACCOUNT_UNKNOWN"     // no ledger of the node has a name of a rule
-	HeldNoRule            = "NO_RULE"             // no rule of this node has the decided top-up
+	HeldNoRule            = store.HeldNoRule      // no rule of this node has the decided top-up
 	HeldUnverified        = "TOP_UP_UNVERIFIED"   // its authentication code is wrong
+	HeldRestored          = store.HeldRestored    // it may have been executed before a fail-over
 	HeldNotInChain        = "TOP_UP_NOT_IN_CHAIN" // the endpoint lacks the block of the last one
 	HeldTreasuryUnknown   = "TREASURY_UNKNOWN"    // not on the chain in this ledger
 	HeldTreasuryMoved     = "TREASURY_MOVED"      // to another ledger
-	HeldTreasuryBlocked   = "TREASURY_BLOCKED"    // its queue does not proceed
-	HeldTreasuryExternal  = "TREASURY_EXTERNAL"   // its clients sign
-	HeldTreasuryPaused    = "TREASURY_PAUSED"     //
-	HeldTreasuryProtected = "TREASURY_PROTECTED"  //
-	HeldTreasuryUnfunded  = "TREASURY_UNFUNDED"   // the treasury cannot pay
+	HeldTreasuryBlocked   = store.HeldTreasuryBlocked
+	HeldTreasuryExternal  = "TREASURY_EXTERNAL"  // its clients sign
+	HeldTreasuryPaused    = "TREASURY_PAUSED"    //
+	HeldTreasuryProtected = "TREASURY_PROTECTED" //
+	HeldTreasuryUnfunded  = store.HeldTreasuryUnfunded
 	HeldTreasuryQueueFull = "TREASURY_QUEUE_FULL" //
-	HeldStuck             = "TOP_UP_STUCK"        // an operator decides on the last one
+	HeldStuck             = store.HeldStuck
 )
 
 // HeldReasons lists every reason.
 var HeldReasons = []string{HeldDayLimit, HeldTreasuryUnknown, HeldTreasuryExternal,
 	HeldTreasuryPaused, HeldTreasuryProtected, HeldTreasuryUnfunded, HeldTreasuryQueueFull,
 	HeldTreasuryMoved, HeldTreasuryBlocked, HeldStuck, HeldAccountPaused, HeldAccountProtected,
-	HeldAccountUnknown, HeldNoRule, HeldUnverified, HeldNotInChain}
+	HeldAccountUnknown, HeldNoRule, HeldUnverified, HeldRestored, HeldNotInChain}
 
 const (
-	// sameBlock is after how many looks at one block a need counts, where no blocks are made.
+	// sameBlock is after how many looks at one block a sighting counts, where no blocks are made.
 	sameBlock = 5
 	// blockedAfter is for how many intervals a top-up may be queued.
 	blockedAfter = 10
@@ -74,7 +75,7 @@ func (l *look) topUp(ctx context.Context, a *account) (held string, err error) {
 	if amount.Lt(new(uint256.Int).Sub(&rule.To, &rule.Below)) {
 		return HeldDayLimit, nil
 	}
-	if !l.seenBefore(a) {
+	if !l.needs.seenBefore(a) {
 		return "", nil
 	}
 	if recent(a.funds) && a.receiptHash != a.funds.TopUp.ReceiptHash {
@@ -95,17 +96,17 @@ func (l *look) topUp(ctx context.Context, a *account) (held string, err error) {
 	return l.proceed(ctx, a, rule, decided)
 }
 
-// seenBefore reports whether an earlier block has shown the need of the account too: one wrong
-// response must not move funds.
-func (l *look) seenBefore(a *account) bool {
-	n, seen := l.needs[a.ID]
+// seenBefore reports whether an earlier block has shown the same of the account: one wrong response
+// must not move funds, nor page an operator.
+func (s sightings) seenBefore(a *account) bool {
+	n, seen := s[a.ID]
 	switch {
 	case !seen || a.block < n.block:
-		l.needs[a.ID] = need{a.block, 1}
+		s[a.ID] = sighting{a.block, 1}
 		return false
 	case a.block == n.block:
 		n.looks++
-		l.needs[a.ID] = n
+		s[a.ID] = n
 		return n.looks >= sameBlock
 	}
 	return true
@@ -169,6 +170,8 @@ func (l *look) proceed(ctx context.Context, a *account, rule *Rule,
 		return held, nil
 	case u.Tx != (txn.TxID{}):
 		return "", nil
+	case u.MayBeLost: // the trigger top_up_is_in_force refuses it too
+		return HeldRestored, nil
 	}
 	if rule == nil || rule.From != u.From || u.Amount.Gt(&rule.MaxPerDay) {
 		return HeldNoRule, nil

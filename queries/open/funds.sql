@@ -2,8 +2,8 @@
 -- lets one of several nodes decide.
 
 -- FundsOf returns, for each account, the last judgement of its balance, the newest top-up with the
--- state of its transaction (empty: there is none yet), and the amount of the last 24 hours. A void
--- top-up counts only for last_no.
+-- state of its transaction (empty: there is none yet, or a fail-over may have lost it), and the
+-- amount of the last 24 hours. A void top-up counts only for last_no.
 -- name: FundsOf :many
 SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
        coalesce(b.low, FALSE)::BOOLEAN AS low, coalesce(b.falls, 0)::BIGINT AS falls,
@@ -18,6 +18,8 @@ SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
        coalesce(t.receipt_block_hash, ''::BYTEA)::BYTEA AS receipt_hash,
        coalesce(t.terminal_at, 'epoch')::TIMESTAMPTZ AS final_at,
        coalesce(u.mac, ''::BYTEA)::BYTEA AS mac,
+       (u.no IS NOT NULL AND t.tx_id IS NULL
+        AND top_up_may_be_lost(u.treasury_id, u.created_at))::BOOLEAN AS may_be_lost,
        (SELECT coalesce(sum(d.amount), 0)::TEXT FROM top_up d
          WHERE d.submitter_id = s.submitter_id AND d.voided_at IS NULL
            AND d.created_at > clock_timestamp() - INTERVAL '1 day') AS day_amount,

@@ -88,6 +88,8 @@ SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
        coalesce(t.receipt_block_hash, ''::BYTEA)::BYTEA AS receipt_hash,
        coalesce(t.terminal_at, 'epoch')::TIMESTAMPTZ AS final_at,
        coalesce(u.mac, ''::BYTEA)::BYTEA AS mac,
+       (u.no IS NOT NULL AND t.tx_id IS NULL
+        AND top_up_may_be_lost(u.treasury_id, u.created_at))::BOOLEAN AS may_be_lost,
        (SELECT coalesce(sum(d.amount), 0)::TEXT FROM top_up d
          WHERE d.submitter_id = s.submitter_id AND d.voided_at IS NULL
            AND d.created_at > clock_timestamp() - INTERVAL '1 day') AS day_amount,
@@ -125,6 +127,7 @@ type FundsOfRow struct {
 	ReceiptHash  []byte
 	FinalAt      time.Time
 	Mac          []byte
+	MayBeLost    bool
 	DayAmount    string
 	LastNo       int64
 }
@@ -132,8 +135,8 @@ type FundsOfRow struct {
 // Balances of accounts, and their top-ups. No lease is needed: a top-up is an intent, and its key
 // lets one of several nodes decide.
 // FundsOf returns, for each account, the last judgement of its balance, the newest top-up with the
-// state of its transaction (empty: there is none yet), and the amount of the last 24 hours. A void
-// top-up counts only for last_no.
+// state of its transaction (empty: there is none yet, or a fail-over may have lost it), and the
+// amount of the last 24 hours. A void top-up counts only for last_no.
 func (q *Queries) FundsOf(ctx context.Context, submitterIds []int32) ([]FundsOfRow, error) {
 	rows, err := q.db.Query(ctx, fundsOf, submitterIds)
 	if err != nil {
@@ -162,6 +165,7 @@ func (q *Queries) FundsOf(ctx context.Context, submitterIds []int32) ([]FundsOfR
 			&i.ReceiptHash,
 			&i.FinalAt,
 			&i.Mac,
+			&i.MayBeLost,
 			&i.DayAmount,
 			&i.LastNo,
 		); err != nil {
