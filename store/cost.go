@@ -66,6 +66,13 @@ type Commitment struct {
 // countedCommitments bounds the queued and the final transactions that are counted per account.
 const countedCommitments = 200
 
+// A rate of spending needs the transactions of so much time, or so many: one of some seconds would
+// make a day of a moment.
+const (
+	rateSpan         = time.Hour
+	rateTransactions = countedCommitments / 2
+)
+
 // Commitments reads the commitments of submitters. Of a queue, the first transactions are counted;
 // each needs as much gas as recent ones. nonces are those that the accounts have at the block of
 // their balances: transactions below are in the balance. For an account without one, transactions
@@ -94,6 +101,8 @@ func (s *Store) Commitments(ctx context.Context, ids []txn.SubmitterID,
 			if _, beyond := gas.MulOverflow(&gas, uint256.NewInt(uint64(r.Queued))); !beyond {
 				committed = sum(committed, gas)
 			}
+		}
+		if r.Seconds >= rateSpan.Seconds() || r.Transactions >= rateTransactions {
 			perDay = amount(r.Spent)
 			seconds := uint256.NewInt(uint64(max(r.Seconds, 1)))
 			if _, beyond := perDay.MulDivOverflow(&perDay, uint256.NewInt(24*60*60),

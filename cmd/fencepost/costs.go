@@ -128,8 +128,9 @@ func (p *program) balancesCommand() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		Long: `Show the balances of these accounts, or of all. COMMITTED is the most that accepted
 transactions may still take. RUNWAY is how long the rest lasts at the spending of the last day,
-above two days in whole days, as 12d. TOP_UP is the newest amount from a treasury, or
-why there is none although the account needs it. Amounts are in wei.`,
+above two days in whole days, as 12d. It needs an hour of transactions, or 100 final ones. TOP_UP is
+the newest amount from a treasury, or why there is none although the account needs it. Amounts are
+in wei.`,
 		Example: "  fencepost balances\n  fencepost balances alice bob",
 	}
 	c.RunE = p.calling(f, func(ctx context.Context, c *client, args []string) error {
@@ -178,12 +179,17 @@ func shownRunway(d *durationpb.Duration) string {
 	return d.AsDuration().Round(time.Minute).String()
 }
 
-// topUpOf returns why an account gets no top-up, or the amount of the newest one.
+// topUpOf returns why an account gets no top-up, or the amount of the newest one, and whether that
+// is only decided.
 func topUpOf(b *pb.Balance) string {
-	if b.GetTopUpHeld() != "" {
+	u := b.GetTopUp()
+	switch {
+	case b.GetTopUpHeld() != "":
 		return b.GetTopUpHeld()
+	case u != nil && u.GetTxId() == "":
+		return u.GetAmount() + " (decided)"
 	}
-	return b.GetTopUp().GetAmount()
+	return u.GetAmount()
 }
 
 // balanceNames returns the given names, or the names of all submitters.

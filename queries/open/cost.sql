@@ -80,6 +80,7 @@ SELECT s.submitter_id,
                       t.terminal_at
                  FROM managed_tx t
                 WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL
+                  AND t.terminal_at IS NOT NULL
                 ORDER BY t.nonce DESC
                 LIMIT @most::INT) n
         WHERE n.receipt_gas_used IS NOT NULL
