@@ -98,9 +98,9 @@ func (p *program) configCheckCommand() *cobra.Command {
 		Args:  arguments(),
 		Long: `Check the configuration and the files it names, and report all problems: invalid
 certificates and tokens, keys that the password does not open, submitters without a key, unreadable
-ABIs. A node does not start with any of these. Insecure settings, and grpc.max_connections above the
-open file limit of this process, are logged as warnings. Remote signers are asked whether they have
-the configured keys, unless --offline is given.
+ABIs. A node does not start with any of these. Insecure settings, approve_above without a caller who
+may approve, and grpc.max_connections above the open file limit of this process are logged as
+warnings. Remote signers are asked whether they have the configured keys, unless --offline is given.
 
 Database, chains and ports are not checked.`,
 		Example: "  fencepost config check --config fencepost.yaml",

@@ -199,6 +199,7 @@ func (d *credentialReloader) check(ctx context.Context, c clock.Clock, asked boo
 	d.seen = d.fingerprint() // of the files that the new callers name
 	d.tls.Store(a.tls)
 	set(a.tokens, a.callers)
+	warnOfApprovers(cfg, d.log)
 	attributes := []any{"files", d.files(), "tokens", a.count()}
 	if a.tls != nil {
 		attributes = append(attributes, "certificate_ends",
