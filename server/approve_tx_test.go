@@ -9,6 +9,7 @@ import (
 	"github.com/holiman/uint256"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
@@ -63,6 +64,12 @@ func TestApproveTx_Rights(t *testing.T) {
 		h.must(err)
 		if got := status.GetCaller().GetApprove(); got != (name != "clerk") {
 			t.Errorf("%s may approve: %v", name, got)
+		}
+		totals := status.GetTotals()
+		oldest := totals.GetOldestApprovalTime()
+		if totals.GetAwaitingApproval() != int64(want) || (oldest != nil) != (want > 0) ||
+			want > 0 && !proto.Equal(oldest, tx.GetCreateTime()) {
+			t.Errorf("%s: %v", name, totals)
 		}
 	}
 	approve := &pb.ApproveTxRequest{TxId: tx.GetTxId(), Reason: "invoice"}

@@ -49,7 +49,8 @@ func (s *statusService) GetStatus(ctx context.Context,
 			Submitters: t.Submitters, Owned: t.Owned, Protected: t.Protected, Paused: t.Paused,
 			Unfunded: t.Unfunded, Queued: t.Queued, InFlight: t.InFlight, Stuck: t.Stuck,
 			OldestQueueTime: wireTime(t.OldestQueued), QueuedIsAtLeast: t.More,
-			UndecidedNonces: t.UndecidedNonces,
+			UndecidedNonces: t.UndecidedNonces, AwaitingApproval: t.AwaitingApproval,
+			OldestApprovalTime: wireTime(t.OldestApproval),
 		},
 	}, nil
 }

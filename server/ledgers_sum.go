@@ -8,6 +8,7 @@ import (
 
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/status"
@@ -38,14 +39,21 @@ func sumStatus(ctx context.Context, c call, request proto.Message) (proto.Messag
 		a.InFlight += b.GetInFlight()
 		a.Stuck += b.GetStuck()
 		a.UndecidedNonces += b.GetUndecidedNonces()
+		a.AwaitingApproval += b.GetAwaitingApproval()
 		a.QueuedIsAtLeast = a.GetQueuedIsAtLeast() || b.GetQueuedIsAtLeast()
-		if at := b.GetOldestQueueTime(); at != nil && (a.GetOldestQueueTime() == nil ||
-			at.AsTime().Before(a.GetOldestQueueTime().AsTime())) {
-			a.OldestQueueTime = at
-		}
+		a.OldestQueueTime = earlier(a.GetOldestQueueTime(), b.GetOldestQueueTime())
+		a.OldestApprovalTime = earlier(a.GetOldestApprovalTime(), b.GetOldestApprovalTime())
 	}
 	sum.MissingLedgers = missing
 	return sum, nil
+}
+
+// earlier returns the earlier of two times; nil is none.
+func earlier(a, b *timestamppb.Timestamp) *timestamppb.Timestamp {
+	if a == nil || b != nil && b.AsTime().Before(a.AsTime()) {
+		return b
+	}
+	return a
 }
 
 // mergeNodes lists each node once, with its leases in all ledgers.

@@ -62,6 +62,12 @@ func (s *txService) deniedBy(ctx context.Context, intent store.Intent) (txn.Rule
 	return s.store.WouldExceed(ctx, intent)
 }
 
+// needsApproval reports whether a payload of the caller is sent only once it is approved.
+func needsApproval(ctx context.Context, payload *txn.Payload) bool {
+	policy := auth.RightsOf(ctx).Policy()
+	return policy.NeedsApproval(payload) && !policy.DryRun
+}
+
 // deny counts a transaction that violates a rule of its caller's policy.
 func (m *metrics) deny(caller string, rule txn.Rule, mode string) {
 	m.denials.Add(context.Background(), 1, metric.WithAttributes(

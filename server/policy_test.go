@@ -3,14 +3,17 @@ package server
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holiman/uint256"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
@@ -131,8 +134,112 @@ func TestPolicy_Rate_Retryable(t *testing.T) {
 	_, err := n.txs.CreateTx(as, createRequest("alice", "first", "5"))
 	h.must(err)
 	_, err = n.txs.CreateTx(as, createRequest("alice", "second", "5"))
-	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "CALLER_LIMITED"),
-		1000*time.Second, 1500*time.Second)
+	s := wantStatus(t, err, codes.ResourceExhausted, "CALLER_LIMITED")
+	wantRetry(t, s, 1000*time.Second, 1500*time.Second)
+	if m := metadataOf(s); m["rule"] != string(txn.RuleRate) || m["limit"] != "0.001" {
+		t.Errorf("metadata %v", m)
+	}
+}
+
+// TestSimulateTx_NeedsApproval: as CreateTx would decide.
+func TestSimulateTx_NeedsApproval(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	policy := &txn.CallerPolicy{ApproveAbove: uint256.NewInt(4), ApprovalTime: time.Hour}
+	n, as := policed(h, policy, metric.NewManualReader())
+	for name, c := range map[string]struct {
+		value string
+		dry   bool
+		want  bool
+	}{
+		"at the limit": {"4", false, false}, "above": {"5", false, true},
+		"dry run": {"5", true, false},
+	} {
+		changed := *policy
+		changed.DryRun = c.dry
+		n.server.SetCallers(nil, shop(&changed))
+		r, err := n.txs.SimulateTx(as, &pb.SimulateTxRequest{Submitter: "alice",
+			Payload: createRequest("alice", "x", c.value).GetPayload()})
+		h.must(err)
+		made, err := n.txs.CreateTx(as, createRequest("alice", name, c.value))
+		h.must(err)
+		waits := made.GetTx().GetSubState() == pb.TxSubState_TX_SUB_STATE_AWAITING_APPROVAL
+		if r.GetNeedsApproval() != c.want || waits != c.want {
+			t.Errorf("%s: %v, and awaits an approval: %v", name, r, waits)
+		}
+	}
+}
+
+// TestPolicy_Denied_ExplainsQuota: the error has the rule, the limit and the caller's own use, and
+// says what to do.
+func TestPolicy_Denied_ExplainsQuota(t *testing.T) {
+	t.Parallel()
+	value := txn.Quota{DayValue: uint256.NewInt(20)}
+	gas := txn.Quota{DayGas: 50_000}
+	for name, c := range map[string]struct {
+		policy   txn.CallerPolicy
+		value    string
+		gas      uint64
+		says     []string
+		metadata map[string]string // "*" is any value
+	}{
+		"rest of the day": {txn.CallerPolicy{Quota: value}, "5", 0,
+			[]string{"value_per_day allows 20 wei a day", "18 are used", "5 are requested",
+				"retry unchanged after 20"},
+			map[string]string{"limit": "20", "used": "18", "requested": "5", "reset_time": "*"}},
+		"more than a day": {txn.CallerPolicy{Quota: value}, "21", 0,
+			[]string{"value_per_day allows 20 wei a day", "21 are requested", "request less"},
+			map[string]string{"limit": "20", "requested": "21"}},
+		"gas of the day": {txn.CallerPolicy{Quota: gas}, "0", 21_000,
+			[]string{"gas_per_day allows 50000 gas", "30000 are used", "21000 are requested"},
+			map[string]string{"limit": "50000", "used": "30000", "requested": "21000",
+				"reset_time": "*"}},
+		"no gas limit": {txn.CallerPolicy{Quota: gas}, "0", 0,
+			[]string{"gas_per_day counts gas limits", "set payload.gas_limit"},
+			map[string]string{"limit": "50000", "requested": "0"}},
+		"rule without a quota": {txn.CallerPolicy{MaxValue: uint256.NewInt(4)}, "5", 0,
+			[]string{"rule value_per_tx", "change the transaction"}, map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			n, as := policed(h, nil, metric.NewManualReader())
+			n.server.SetCallers(nil, shop(&txn.CallerPolicy{Quota: txn.Quota{Rate: 100}}))
+			first := createRequest("alice", "first", "18")
+			first.Payload.GasLimit = 30_000
+			_, err := n.txs.CreateTx(as, first) // counts, whatever the policy is
+			h.must(err)
+			n.server.SetCallers(nil, shop(&c.policy))
+			request := createRequest("alice", "second", c.value)
+			request.Payload.GasLimit = c.gas
+			_, err = n.txs.CreateTx(as, request)
+			s := wantStatus(t, err, codes.PermissionDenied, "POLICY_DENIED")
+			for _, part := range c.says {
+				if !strings.Contains(s.Message(), part) {
+					t.Errorf("%q lacks %q", s.Message(), part)
+				}
+			}
+			metadata := metadataOf(s)
+			if metadata["rule"] == "" || len(metadata) != len(c.metadata)+1 {
+				t.Errorf("metadata %v", metadata)
+			}
+			for key, want := range c.metadata {
+				if got := metadata[key]; got != want && (want != "*" || got == "") {
+					t.Errorf("%s is %q, want %q", key, got, want)
+				}
+			}
+		})
+	}
+}
+
+// metadataOf returns the metadata of the ErrorInfo of a status.
+func metadataOf(s *grpcstatus.Status) map[string]string {
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			return info.GetMetadata()
+		}
+	}
+	return nil
 }
 
 func TestSimulateTx_PolicyVerdict(t *testing.T) {

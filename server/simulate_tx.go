@@ -125,6 +125,7 @@ func (s *txService) SimulateTx(ctx context.Context,
 	}
 	response := simulated(intent.Payload.Value, quote, outcome)
 	response.DeniedBy = string(denied)
+	response.NeedsApproval = needsApproval(ctx, &intent.Payload)
 	response.Submitter = info.Name
 	return response, nil
 }

@@ -418,11 +418,12 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 	for _, r := range rows {
 		rowOf[txn.SubmitterID(r.SubmitterID)] = r
 	}
+	policy := policyErrors{s, map[usageKey]*db.UsageRow{}}
 	for _, job := range group {
 		row, ok := rowOf[job.intent.Submitter]
 		switch {
 		case job.denial() != "":
-			job.fail(&PolicyError{job.denial(), job.intent.Quota.Rate})
+			job.fail(policy.of(ctx, job))
 		case !ok:
 			job.fail(ErrSubmitterNotFound)
 		case row.MovedTo != "":

@@ -18,7 +18,15 @@ import (
 // PolicyError reports a transaction that the policy of its caller denies. Nothing was queued.
 type PolicyError struct {
 	Rule txn.Rule
-	Rate float64 // of the policy; 0: no limit
+	Rate float64   // of the policy; 0: no limit
+	Day  *DayQuota // of value_per_day and gas_per_day; nil: another rule, or unknown
+}
+
+// DayQuota is a quota of a day that a transaction exceeds, in wei or gas.
+type DayQuota struct {
+	Limit, Requested txn.Wei
+	Used             txn.Wei   // today, on the chain
+	Ends             time.Time // of the day; zero: the transaction alone exceeds the limit
 }
 
 func (e *PolicyError) Error() string {
@@ -42,6 +50,52 @@ func (j *createJob) denial() txn.Rule {
 		return j.intent.Denied
 	}
 	return j.beyond
+}
+
+// policyErrors makes the errors of denied jobs, and reads the usage of each caller once.
+type policyErrors struct {
+	s    *Store
+	read map[usageKey]*db.UsageRow // nil: unknown
+}
+
+func (p *policyErrors) of(ctx context.Context, job *createJob) *PolicyError {
+	of := &job.intent
+	e := &PolicyError{Rule: job.denial(), Rate: of.Quota.Rate}
+	var day DayQuota
+	var used func(*db.UsageRow) string
+	switch {
+	case e.Rule == txn.RuleDayValue && of.Quota.DayValue != nil:
+		day.Limit, day.Requested = *of.Quota.DayValue, of.Payload.Value
+		used = func(r *db.UsageRow) string { return r.Value }
+	case e.Rule == txn.RuleDayGas && of.Quota.DayGas > 0:
+		day.Limit.SetUint64(of.Quota.DayGas)
+		day.Requested.SetUint64(of.Payload.GasLimit)
+		used = func(r *db.UsageRow) string { return r.Gas }
+	default:
+		return e
+	}
+	if of.Denied == "" { // together with others of the day
+		row := p.usage(ctx, job)
+		if row == nil {
+			return e
+		}
+		day.Used, day.Ends = amount(used(row)), row.DayEnds
+	}
+	e.Day = &day
+	return e
+}
+
+func (p *policyErrors) usage(ctx context.Context, job *createJob) *db.UsageRow {
+	row, known := p.read[job.usageKey()]
+	if !known {
+		got, err := p.s.read().Usage(ctx, db.UsageParams{
+			SubmitterID: int32(job.intent.Submitter), Caller: job.intent.Caller})
+		if err == nil {
+			row = &got
+		}
+		p.read[job.usageKey()] = row
+	}
+	return row
 }
 
 // findDenied answers the jobs that a policy denies, and returns the others.

@@ -38,16 +38,19 @@ type Totals struct {
 	Unfunded                             int64 // submitters, as in QueueCounts
 	Queued, InFlight, Stuck              int64 // transactions; STUCK ones are in flight as well
 	UndecidedNonces                      int64 // of clients, that need an operator
+	AwaitingApproval                     int64 // transactions, up to 10,000
 	More                                 bool  // queued than CountedTotal
 	// OldestQueued is the time of acceptance of the oldest one at the head of a queue; zero: none.
-	OldestQueued time.Time
-	At           time.Time // by the clock of the database
+	OldestQueued   time.Time
+	OldestApproval time.Time // when the oldest that awaits an approval was accepted; zero: none
+	At             time.Time // by the clock of the database
 }
 
 // Totals counts over the submitters with these names; nil: over all.
 func (s *Store) Totals(ctx context.Context, names []string) (Totals, error) {
 	r, err := s.read().Totals(ctx, db.TotalsParams{
 		AnyName: names == nil, Names: names, MostQueued: CountedTotal + 1,
+		MostAwaiting: maxAwaiting,
 	})
 	if err != nil {
 		return Totals{}, s.failed(ctx, "count the submitters and their transactions", err)
@@ -55,12 +58,16 @@ func (s *Store) Totals(ctx context.Context, names []string) (Totals, error) {
 	t := Totals{
 		Submitters: r.Submitters, Owned: r.Owned, Protected: r.Protected, Paused: r.Paused,
 		Unfunded: r.Unfunded, UndecidedNonces: r.UndecidedNonces,
-		Queued: min(r.Queued, CountedTotal),
-		More:   r.Queued > CountedTotal, InFlight: r.InFlight, Stuck: r.Stuck,
+		AwaitingApproval: r.AwaitingApproval,
+		Queued:           min(r.Queued, CountedTotal),
+		More:             r.Queued > CountedTotal, InFlight: r.InFlight, Stuck: r.Stuck,
 		At: r.CountedAt,
 	}
 	if r.AnyQueued {
 		t.OldestQueued = r.Oldest
+	}
+	if r.AwaitingApproval > 0 {
+		t.OldestApproval = r.OldestApproval
 	}
 	return t, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
@@ -131,14 +132,10 @@ func (o overview) MarshalJSON() ([]byte, error) {
 
 func (o overview) print(w io.Writer) error {
 	t := o.status.GetTotals()
-	oldest := ""
-	if at := t.GetOldestQueueTime(); at != nil {
-		oldest = ", oldest waits " + o.status.GetTime().AsTime().Sub(at.AsTime()).
-			Round(time.Second).String()
-	}
 	err := fields([]field{
 		{"accounts", fmt.Sprintf("%d, %d owned", t.GetSubmitters(), t.GetOwned())},
-		{"queued", atLeast(t.GetQueued(), t.GetQueuedIsAtLeast()) + oldest},
+		{"queued", atLeast(t.GetQueued(), t.GetQueuedIsAtLeast()) +
+			o.oldest(t.GetOldestQueueTime())},
 		{"in flight", strconv.FormatInt(t.GetInFlight(), 10)},
 		{"node", o.status.GetNodeId() + " " + o.status.GetVersion()},
 		{"time", shownTime(o.status.GetTime())},
@@ -146,13 +143,22 @@ func (o overview) print(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := line("\n%s", needed(t))(w); err != nil {
+	if err := line("\n%s", o.needed())(w); err != nil {
 		return err
 	}
 	if o.nodes == nil {
 		return nil
 	}
 	return o.printNodes(w)
+}
+
+// oldest is appended to a number of transactions that wait, the oldest since a time.
+func (o overview) oldest(since *timestamppb.Timestamp) string {
+	if since == nil {
+		return ""
+	}
+	waits := o.status.GetTime().AsTime().Sub(since.AsTime())
+	return ", oldest waits " + waits.Round(time.Second).String()
 }
 
 // atLeast is a number that may have been counted up to a limit only.
@@ -164,7 +170,8 @@ func atLeast(n int64, more bool) string {
 }
 
 // needed lists everything that waits for a decision, with the command that shows it.
-func needed(t *pb.LedgerTotals) string {
+func (o overview) needed() string {
+	t := o.status.GetTotals()
 	var all []string
 	for _, n := range []struct {
 		count      int64
@@ -174,6 +181,8 @@ func needed(t *pb.LedgerTotals) string {
 		{t.GetStuck(), "stuck", "fencepost tx list --state STUCK"},
 		{t.GetUnfunded(), "unfunded", "fencepost submitter list"},
 		{t.GetPaused(), "paused", "fencepost submitter list"},
+		{t.GetAwaitingApproval(), "awaiting approval" + o.oldest(t.GetOldestApprovalTime()),
+			"fencepost tx list --awaiting-approval --wide"},
 		{t.GetUndecidedNonces(), "nonces of clients", "fencepost nonce list SUBMITTER " +
 			"--needs-operator"},
 	} {

@@ -20,7 +20,7 @@ func (p *program) txSimulateCommand(f *clientFlags) *cobra.Command {
 		Args:  arguments(),
 		Long: `Simulate a transaction on the newest block, as its owner would before it takes a
 nonce, and print gas, fees and the highest cost. Nothing is queued. Exits with 1 unless it can
-be sent now, also if the policy of the caller denies it.`,
+be sent now, also if the policy of the caller denies it, or requires an approval first.`,
 		Example: "  fencepost tx simulate --submitter alice" +
 			" --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --value 0.1ether",
 	}
@@ -60,9 +60,13 @@ func (p *program) simulate(ctx context.Context, c *client, ask *pb.SimulateTxReq
 		{"rollup fee", wei(got.GetL1Fee())},
 		{"highest cost", wei(got.GetMaxCost())},
 		{"denied by", got.GetDeniedBy()},
+		{"needs approval", yes(got.GetNeedsApproval())},
 	}))
-	if rule := got.GetDeniedBy(); rule != "" {
+	switch rule := got.GetDeniedBy(); {
+	case rule != "":
 		err = errors.Join(err, deniedSimulation(rule))
+	case got.GetNeedsApproval():
+		err = errors.Join(err, errNeedsApproval)
 	}
 	return err
 }
@@ -75,6 +79,9 @@ func refusedSimulation(got *pb.SimulateTxResponse) error {
 	return fmt.Errorf("the transaction cannot be sent now: %s: %s", got.GetOutcomeClass(),
 		got.GetMessage())
 }
+
+var errNeedsApproval = errors.New("the transaction would await an approval (approve_above): " +
+	"create it, then have another caller approve it with \"fencepost tx approve\"")
 
 func deniedSimulation(rule string) error {
 	return fmt.Errorf("the policy of the caller denies the transaction now: rule %s (with dry_run "+

@@ -35,6 +35,8 @@ func TestTxSimulate_ExitCode(t *testing.T) {
 		"sendable": {&pb.SimulateTxResponse{OutcomeClass: sendable}, exitDone, ""},
 		"denied": {&pb.SimulateTxResponse{OutcomeClass: sendable, DeniedBy: "recipients"},
 			exitFailed, "rule recipients"},
+		"above the limit of an approval": {&pb.SimulateTxResponse{OutcomeClass: sendable,
+			NeedsApproval: true}, exitFailed, "fencepost tx approve"},
 		"reverted": {&pb.SimulateTxResponse{OutcomeClass: string(txn.Invalid), Message: "no"},
 			exitFailed, "cannot be sent now"},
 	} {

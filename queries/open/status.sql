@@ -11,8 +11,18 @@ SELECT n.node_id, n.chain_ids, n.accepting, n.started_at, n.expires_at,
  LIMIT @max_rows::INT;
 
 -- Totals counts over the submitters with these names, or all. Queued transactions are counted up to
--- @most_queued in all: a queue may hold millions.
+-- @most_queued in all: a queue may hold millions. Those that await an approval are counted up to
+-- @most_awaiting.
 -- name: Totals :one
+WITH awaiting AS MATERIALIZED (
+    SELECT t.created_at
+      FROM tx_approval a
+      JOIN managed_tx t ON t.submitter_id = a.submitter_id AND t.tx_id = a.tx_id
+      JOIN submitter o ON o.submitter_id = a.submitter_id
+     WHERE t.state = 'QUEUED' AND t.approval = 'WAITING' AND o.moved_to IS NULL
+       AND (@any_name::BOOLEAN OR o.name = ANY(@names::TEXT[]))
+     LIMIT @most_awaiting::BIGINT
+)
 SELECT count(*)::BIGINT                                                 AS submitters,
        count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT AS owned,
        count(*) FILTER (WHERE n.protect_reason IS NOT NULL)::BIGINT     AS protected,
@@ -36,6 +46,9 @@ SELECT count(*)::BIGINT                                                 AS submi
          WHERE x.state <> 'ACCEPTED' AND x.needs_operator
            AND (@any_name::BOOLEAN OR o.name = ANY(@names::TEXT[])))::BIGINT
                                                                         AS undecided_nonces,
+       (SELECT count(*) FROM awaiting)::BIGINT                          AS awaiting_approval,
+       (SELECT coalesce(min(a.created_at), 'epoch') FROM awaiting a)::TIMESTAMPTZ
+                                                                        AS oldest_approval,
        (count(q.oldest) > 0)::BOOLEAN                                   AS any_queued,
        coalesce(min(q.oldest), 'epoch')::TIMESTAMPTZ                    AS oldest,
        clock_timestamp()::TIMESTAMPTZ                                   AS counted_at

@@ -9,12 +9,14 @@ SELECT i.caller, i.chain_id
 ON CONFLICT DO NOTHING;
 
 -- Usage returns the use of the quotas of a caller on the chain of a submitter: value and gas of
--- today, and the level of creates of some time ago.
+-- today, when that ends, and the level of creates of some time ago.
 -- name: Usage :one
 SELECT CASE WHEN u.day >= (clock_timestamp() AT TIME ZONE 'UTC')::DATE
             THEN u.value ELSE 0 END::TEXT AS value,
        CASE WHEN u.day >= (clock_timestamp() AT TIME ZONE 'UTC')::DATE
             THEN u.gas ELSE 0 END::TEXT AS gas,
+       ((greatest(u.day, (clock_timestamp() AT TIME ZONE 'UTC')::DATE) + 1)::TIMESTAMP
+           AT TIME ZONE 'UTC')::TIMESTAMPTZ AS day_ends,
        u.creates::FLOAT8 AS creates,
        greatest(0, extract(epoch FROM clock_timestamp() - u.creates_at))::FLOAT8 AS age_seconds
   FROM caller_usage u

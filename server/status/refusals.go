@@ -58,13 +58,16 @@ func UnknownMethod(name string) error {
 }
 
 // refusedError is an error that brings its own mapping, because its message depends on the case.
-type refusedError struct{ mapping }
+type refusedError struct {
+	mapping
+	metadata map[string]string // of its ErrorInfo
+}
 
 func (r *refusedError) Error() string { return r.message }
 
 func refuse(code codes.Code, reason pb.ErrorReason, format string, args []any) error {
 	return &refusedError{
-		mapping{code: code, reason: reason, message: fmt.Sprintf(format, args...)},
+		mapping: mapping{code: code, reason: reason, message: fmt.Sprintf(format, args...)},
 	}
 }
 
@@ -144,7 +147,7 @@ const nonceRetry = time.Second
 
 // NoncesExhausted rejects an allocation for want of free nonces.
 func NoncesExhausted(format string, args ...any) error {
-	return &refusedError{mapping{
+	return &refusedError{mapping: mapping{
 		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_NONCES_EXHAUSTED,
 		message: fmt.Sprintf(format, args...), retry: nonceRetry,
 	}}
@@ -152,7 +155,7 @@ func NoncesExhausted(format string, args ...any) error {
 
 // AccountNotReady rejects an allocation while the account cannot be compared with the ledger.
 func AccountNotReady(format string, args ...any) error {
-	return &refusedError{mapping{
+	return &refusedError{mapping: mapping{
 		code: codes.Unavailable, reason: pb.ErrorReason_ERROR_REASON_ACCOUNT_NOT_READY,
 		message: fmt.Sprintf(format, args...), retry: nonceRetry,
 	}}
@@ -161,7 +164,7 @@ func AccountNotReady(format string, args ...any) error {
 // NodeBusy rejects a call for want of room on the node. The client is asked to wait for retry, with
 // jitter on top.
 func NodeBusy(retry time.Duration, format string, args ...any) error {
-	return &refusedError{mapping{
+	return &refusedError{mapping: mapping{
 		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_NODE_BUSY,
 		message: fmt.Sprintf(format, args...), retry: retry,
 	}}
@@ -170,22 +173,10 @@ func NodeBusy(retry time.Duration, format string, args ...any) error {
 // CallerLimited rejects a call that is beyond the share or the rate of its caller. The client is
 // asked to wait for retry, with jitter on top.
 func CallerLimited(retry time.Duration, format string, args ...any) error {
-	return &refusedError{mapping{
+	return &refusedError{mapping: mapping{
 		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_CALLER_LIMITED,
 		message: fmt.Sprintf(format, args...), retry: retry,
 	}}
-}
-
-// PolicyDenied rejects a transaction that the policy of its caller denies. Beyond the rate of the
-// policy the client is asked to wait, like at other limits of callers.
-func PolicyDenied(caller string, denied *store.PolicyError) error {
-	if wait := denied.RetryAfter(); wait > 0 {
-		return CallerLimited(wait, "policy of caller %q: rule %s; nothing was queued; "+
-			"retry the call unchanged later", caller, denied.Rule)
-	}
-	return refuse(codes.PermissionDenied, pb.ErrorReason_ERROR_REASON_POLICY_DENIED,
-		"denied by the policy of caller %q: rule %s; nothing was queued; change the "+
-			"transaction, or ask for another policy", []any{caller, denied.Rule})
 }
 
 // QueueFull rejects a new transaction because of a full queue, which it names.
@@ -201,7 +192,7 @@ func QueueFull(full *store.QueueFullError) error {
 		where = fmt.Sprintf("queue holds its share of all queues (%d transactions in total, "+
 			"the limit of queue.max_total)", full.Limit)
 	}
-	return &refusedError{mapping{
+	return &refusedError{mapping: mapping{
 		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_QUEUE_FULL,
 		retry:   full.RetryAfter,
 		message: where + "; nothing was queued; retry the call unchanged later",
@@ -247,7 +238,7 @@ func MovedTo(s *grpcstatus.Status) string {
 
 // LedgerUnavailable reports that some of several ledgers do not respond.
 func LedgerUnavailable(names []string) error {
-	return fmt.Errorf("%w: %w", &refusedError{mapping{
+	return fmt.Errorf("%w: %w", &refusedError{mapping: mapping{
 		code:   codes.Unavailable,
 		reason: pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
 		message: strings.Join(names, ", ") + " does not respond, or the outcome of a write is " +

@@ -119,7 +119,7 @@ func From(err error, callID string) *grpcstatus.Status {
 	}
 	var refused *refusedError
 	if errors.As(err, &refused) {
-		return refused.status(err)
+		return refused.status(err, refused.metadata)
 	}
 	if moved, ok := errors.AsType[*store.MovedError](err); ok {
 		return movedStatus(err, moved)
@@ -134,7 +134,7 @@ func From(err error, callID string) *grpcstatus.Status {
 	}
 	for _, m := range mappings {
 		if errors.Is(err, m.is) {
-			return m.status(err)
+			return m.status(err, nil)
 		}
 	}
 	return WithReason(
@@ -147,12 +147,13 @@ func From(err error, callID string) *grpcstatus.Status {
 
 // status applies the mapping to an error. Retry delays of RESOURCE_EXHAUSTED have jitter, so that
 // rejected clients do not all come back at the same moment.
-func (m mapping) status(err error) *grpcstatus.Status {
+func (m mapping) status(err error, metadata map[string]string) *grpcstatus.Status {
 	retry := m.retry
 	if m.code == codes.ResourceExhausted {
 		retry += random.N(retry/2 + 1)
 	}
-	return WithReason(grpcstatus.New(m.code, m.subject(err)+": "+m.message), m.reason,
+	return withInfo(grpcstatus.New(m.code, m.subject(err)+": "+m.message),
+		&errdetails.ErrorInfo{Reason: ReasonName(m.reason), Domain: Domain, Metadata: metadata},
 		retryInfo(retry)...)
 }
 

@@ -129,6 +129,15 @@ func (q *Queries) SubmittersIn(ctx context.Context, arg SubmittersInParams) ([]s
 }
 
 const totals = `-- name: Totals :one
+WITH awaiting AS MATERIALIZED (
+    SELECT t.created_at
+      FROM tx_approval a
+      JOIN managed_tx t ON t.submitter_id = a.submitter_id AND t.tx_id = a.tx_id
+      JOIN submitter o ON o.submitter_id = a.submitter_id
+     WHERE t.state = 'QUEUED' AND t.approval = 'WAITING' AND o.moved_to IS NULL
+       AND ($2::BOOLEAN OR o.name = ANY($3::TEXT[]))
+     LIMIT $4::BIGINT
+)
 SELECT count(*)::BIGINT                                                 AS submitters,
        count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT AS owned,
        count(*) FILTER (WHERE n.protect_reason IS NOT NULL)::BIGINT     AS protected,
@@ -152,6 +161,9 @@ SELECT count(*)::BIGINT                                                 AS submi
          WHERE x.state <> 'ACCEPTED' AND x.needs_operator
            AND ($2::BOOLEAN OR o.name = ANY($3::TEXT[])))::BIGINT
                                                                         AS undecided_nonces,
+       (SELECT count(*) FROM awaiting)::BIGINT                          AS awaiting_approval,
+       (SELECT coalesce(min(a.created_at), 'epoch') FROM awaiting a)::TIMESTAMPTZ
+                                                                        AS oldest_approval,
        (count(q.oldest) > 0)::BOOLEAN                                   AS any_queued,
        coalesce(min(q.oldest), 'epoch')::TIMESTAMPTZ                    AS oldest,
        clock_timestamp()::TIMESTAMPTZ                                   AS counted_at
@@ -174,30 +186,39 @@ SELECT count(*)::BIGINT                                                 AS submi
 `
 
 type TotalsParams struct {
-	MostQueued int64
-	AnyName    bool
-	Names      []string
+	MostQueued   int64
+	AnyName      bool
+	Names        []string
+	MostAwaiting int64
 }
 
 type TotalsRow struct {
-	Submitters      int64
-	Owned           int64
-	Protected       int64
-	Paused          int64
-	Unfunded        int64
-	Queued          int64
-	InFlight        int64
-	Stuck           int64
-	UndecidedNonces int64
-	AnyQueued       bool
-	Oldest          time.Time
-	CountedAt       time.Time
+	Submitters       int64
+	Owned            int64
+	Protected        int64
+	Paused           int64
+	Unfunded         int64
+	Queued           int64
+	InFlight         int64
+	Stuck            int64
+	UndecidedNonces  int64
+	AwaitingApproval int64
+	OldestApproval   time.Time
+	AnyQueued        bool
+	Oldest           time.Time
+	CountedAt        time.Time
 }
 
 // Totals counts over the submitters with these names, or all. Queued transactions are counted up to
-// @most_queued in all: a queue may hold millions.
+// @most_queued in all: a queue may hold millions. Those that await an approval are counted up to
+// @most_awaiting.
 func (q *Queries) Totals(ctx context.Context, arg TotalsParams) (TotalsRow, error) {
-	row := q.db.QueryRow(ctx, totals, arg.MostQueued, arg.AnyName, arg.Names)
+	row := q.db.QueryRow(ctx, totals,
+		arg.MostQueued,
+		arg.AnyName,
+		arg.Names,
+		arg.MostAwaiting,
+	)
 	var i TotalsRow
 	err := row.Scan(
 		&i.Submitters,
@@ -209,6 +230,8 @@ func (q *Queries) Totals(ctx context.Context, arg TotalsParams) (TotalsRow, erro
 		&i.InFlight,
 		&i.Stuck,
 		&i.UndecidedNonces,
+		&i.AwaitingApproval,
+		&i.OldestApproval,
 		&i.AnyQueued,
 		&i.Oldest,
 		&i.CountedAt,

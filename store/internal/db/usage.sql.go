@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
 const openUsage = `-- name: OpenUsage :exec
@@ -35,6 +36,8 @@ SELECT CASE WHEN u.day >= (clock_timestamp() AT TIME ZONE 'UTC')::DATE
             THEN u.value ELSE 0 END::TEXT AS value,
        CASE WHEN u.day >= (clock_timestamp() AT TIME ZONE 'UTC')::DATE
             THEN u.gas ELSE 0 END::TEXT AS gas,
+       ((greatest(u.day, (clock_timestamp() AT TIME ZONE 'UTC')::DATE) + 1)::TIMESTAMP
+           AT TIME ZONE 'UTC')::TIMESTAMPTZ AS day_ends,
        u.creates::FLOAT8 AS creates,
        greatest(0, extract(epoch FROM clock_timestamp() - u.creates_at))::FLOAT8 AS age_seconds
   FROM caller_usage u
@@ -50,18 +53,20 @@ type UsageParams struct {
 type UsageRow struct {
 	Value      string
 	Gas        string
+	DayEnds    time.Time
 	Creates    float64
 	AgeSeconds float64
 }
 
 // Usage returns the use of the quotas of a caller on the chain of a submitter: value and gas of
-// today, and the level of creates of some time ago.
+// today, when that ends, and the level of creates of some time ago.
 func (q *Queries) Usage(ctx context.Context, arg UsageParams) (UsageRow, error) {
 	row := q.db.QueryRow(ctx, usage, arg.SubmitterID, arg.Caller)
 	var i UsageRow
 	err := row.Scan(
 		&i.Value,
 		&i.Gas,
+		&i.DayEnds,
 		&i.Creates,
 		&i.AgeSeconds,
 	)

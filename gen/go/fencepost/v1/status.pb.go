@@ -306,8 +306,12 @@ type LedgerTotals struct {
 	QueuedIsAtLeast bool `protobuf:"varint,10,opt,name=queued_is_at_least,json=queuedIsAtLeast,proto3" json:"queued_is_at_least,omitempty"`
 	// Nonces of clients that need an operator: Nonce.needs_operator.
 	UndecidedNonces int64 `protobuf:"varint,11,opt,name=undecided_nonces,json=undecidedNonces,proto3" json:"undecided_nonces,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Transactions that await the approval of another caller, counted up to 10,000.
+	AwaitingApproval int64 `protobuf:"varint,12,opt,name=awaiting_approval,json=awaitingApproval,proto3" json:"awaiting_approval,omitempty"`
+	// Time of acceptance of the oldest of them; unset if there are none.
+	OldestApprovalTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=oldest_approval_time,json=oldestApprovalTime,proto3" json:"oldest_approval_time,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *LedgerTotals) Reset() {
@@ -415,6 +419,20 @@ func (x *LedgerTotals) GetUndecidedNonces() int64 {
 		return x.UndecidedNonces
 	}
 	return 0
+}
+
+func (x *LedgerTotals) GetAwaitingApproval() int64 {
+	if x != nil {
+		return x.AwaitingApproval
+	}
+	return 0
+}
+
+func (x *LedgerTotals) GetOldestApprovalTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.OldestApprovalTime
+	}
+	return nil
 }
 
 type ListNodesRequest struct {
@@ -972,17 +990,19 @@ type Balance struct {
 	// with the usual gas of recent transactions.
 	Committed string `protobuf:"bytes,20,opt,name=committed,proto3" json:"committed,omitempty"`
 	// Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
-	// wei, decimal; empty if there is none.
+	// wei, decimal; empty if these are fewer than 100, and the first was accepted less than an hour
+	// ago.
 	SpentPerDay string `protobuf:"bytes,21,opt,name=spent_per_day,json=spentPerDay,proto3" json:"spent_per_day,omitempty"`
 	// How long the balance beyond committed lasts at this rate; unset if unknown.
 	Runway *durationpb.Duration `protobuf:"bytes,22,opt,name=runway,proto3" json:"runway,omitempty"`
 	// The newest top-up that was not voided; unset if there is none.
 	TopUp *TopUp `protobuf:"bytes,30,opt,name=top_up,json=topUp,proto3" json:"top_up,omitempty"`
 	// Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
-	// NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
-	// TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
-	// TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
-	// the balances.
+	// NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
+	// TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
+	// TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
+	// time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
+	// and TREASURY_UNFUNDED are returned also if no node reads them.
 	TopUpHeld     string `protobuf:"bytes,31,opt,name=top_up_held,json=topUpHeld,proto3" json:"top_up_held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1416,7 +1436,7 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\bR\boperator\x12%\n" +
 	"\x0eall_submitters\x18\x03 \x01(\bR\rallSubmitters\x12\x18\n" +
-	"\aapprove\x18\x04 \x01(\bR\aapprove\"\xa5\x03\n" +
+	"\aapprove\x18\x04 \x01(\bR\aapprove\"\xa4\x04\n" +
 	"\fLedgerTotals\x12\"\n" +
 	"\n" +
 	"submitters\x18\x01 \x01(\x03B\x020\x01R\n" +
@@ -1431,7 +1451,9 @@ const file_fencepost_v1_status_proto_rawDesc = "" +
 	"\x11oldest_queue_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x0foldestQueueTime\x12+\n" +
 	"\x12queued_is_at_least\x18\n" +
 	" \x01(\bR\x0fqueuedIsAtLeast\x12-\n" +
-	"\x10undecided_nonces\x18\v \x01(\x03B\x020\x01R\x0fundecidedNonces\"\x12\n" +
+	"\x10undecided_nonces\x18\v \x01(\x03B\x020\x01R\x0fundecidedNonces\x12/\n" +
+	"\x11awaiting_approval\x18\f \x01(\x03B\x020\x01R\x10awaitingApproval\x12L\n" +
+	"\x14oldest_approval_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\x12oldestApprovalTime\"\x12\n" +
 	"\x10ListNodesRequest\"f\n" +
 	"\x11ListNodesResponse\x12(\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x12.fencepost.v1.NodeR\x05nodes\x12'\n" +
@@ -1562,35 +1584,36 @@ var file_fencepost_v1_status_proto_depIdxs = []int32{
 	4,  // 1: fencepost.v1.GetStatusResponse.totals:type_name -> fencepost.v1.LedgerTotals
 	19, // 2: fencepost.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
 	19, // 3: fencepost.v1.LedgerTotals.oldest_queue_time:type_name -> google.protobuf.Timestamp
-	7,  // 4: fencepost.v1.ListNodesResponse.nodes:type_name -> fencepost.v1.Node
-	19, // 5: fencepost.v1.Node.start_time:type_name -> google.protobuf.Timestamp
-	19, // 6: fencepost.v1.Node.expire_time:type_name -> google.protobuf.Timestamp
-	10, // 7: fencepost.v1.ListChainsResponse.chains:type_name -> fencepost.v1.Chain
-	11, // 8: fencepost.v1.Chain.endpoints:type_name -> fencepost.v1.ChainEndpoint
-	20, // 9: fencepost.v1.ChainEndpoint.retry_delay:type_name -> google.protobuf.Duration
-	14, // 10: fencepost.v1.ListBalancesResponse.balances:type_name -> fencepost.v1.Balance
-	20, // 11: fencepost.v1.Balance.runway:type_name -> google.protobuf.Duration
-	15, // 12: fencepost.v1.Balance.top_up:type_name -> fencepost.v1.TopUp
-	19, // 13: fencepost.v1.TopUp.time:type_name -> google.protobuf.Timestamp
-	0,  // 14: fencepost.v1.ListCostsRequest.by:type_name -> fencepost.v1.CostGroup
-	19, // 15: fencepost.v1.ListCostsRequest.from:type_name -> google.protobuf.Timestamp
-	19, // 16: fencepost.v1.ListCostsRequest.before:type_name -> google.protobuf.Timestamp
-	18, // 17: fencepost.v1.ListCostsResponse.costs:type_name -> fencepost.v1.Cost
-	1,  // 18: fencepost.v1.StatusService.GetStatus:input_type -> fencepost.v1.GetStatusRequest
-	5,  // 19: fencepost.v1.StatusService.ListNodes:input_type -> fencepost.v1.ListNodesRequest
-	8,  // 20: fencepost.v1.StatusService.ListChains:input_type -> fencepost.v1.ListChainsRequest
-	12, // 21: fencepost.v1.StatusService.ListBalances:input_type -> fencepost.v1.ListBalancesRequest
-	16, // 22: fencepost.v1.StatusService.ListCosts:input_type -> fencepost.v1.ListCostsRequest
-	2,  // 23: fencepost.v1.StatusService.GetStatus:output_type -> fencepost.v1.GetStatusResponse
-	6,  // 24: fencepost.v1.StatusService.ListNodes:output_type -> fencepost.v1.ListNodesResponse
-	9,  // 25: fencepost.v1.StatusService.ListChains:output_type -> fencepost.v1.ListChainsResponse
-	13, // 26: fencepost.v1.StatusService.ListBalances:output_type -> fencepost.v1.ListBalancesResponse
-	17, // 27: fencepost.v1.StatusService.ListCosts:output_type -> fencepost.v1.ListCostsResponse
-	23, // [23:28] is the sub-list for method output_type
-	18, // [18:23] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	19, // 4: fencepost.v1.LedgerTotals.oldest_approval_time:type_name -> google.protobuf.Timestamp
+	7,  // 5: fencepost.v1.ListNodesResponse.nodes:type_name -> fencepost.v1.Node
+	19, // 6: fencepost.v1.Node.start_time:type_name -> google.protobuf.Timestamp
+	19, // 7: fencepost.v1.Node.expire_time:type_name -> google.protobuf.Timestamp
+	10, // 8: fencepost.v1.ListChainsResponse.chains:type_name -> fencepost.v1.Chain
+	11, // 9: fencepost.v1.Chain.endpoints:type_name -> fencepost.v1.ChainEndpoint
+	20, // 10: fencepost.v1.ChainEndpoint.retry_delay:type_name -> google.protobuf.Duration
+	14, // 11: fencepost.v1.ListBalancesResponse.balances:type_name -> fencepost.v1.Balance
+	20, // 12: fencepost.v1.Balance.runway:type_name -> google.protobuf.Duration
+	15, // 13: fencepost.v1.Balance.top_up:type_name -> fencepost.v1.TopUp
+	19, // 14: fencepost.v1.TopUp.time:type_name -> google.protobuf.Timestamp
+	0,  // 15: fencepost.v1.ListCostsRequest.by:type_name -> fencepost.v1.CostGroup
+	19, // 16: fencepost.v1.ListCostsRequest.from:type_name -> google.protobuf.Timestamp
+	19, // 17: fencepost.v1.ListCostsRequest.before:type_name -> google.protobuf.Timestamp
+	18, // 18: fencepost.v1.ListCostsResponse.costs:type_name -> fencepost.v1.Cost
+	1,  // 19: fencepost.v1.StatusService.GetStatus:input_type -> fencepost.v1.GetStatusRequest
+	5,  // 20: fencepost.v1.StatusService.ListNodes:input_type -> fencepost.v1.ListNodesRequest
+	8,  // 21: fencepost.v1.StatusService.ListChains:input_type -> fencepost.v1.ListChainsRequest
+	12, // 22: fencepost.v1.StatusService.ListBalances:input_type -> fencepost.v1.ListBalancesRequest
+	16, // 23: fencepost.v1.StatusService.ListCosts:input_type -> fencepost.v1.ListCostsRequest
+	2,  // 24: fencepost.v1.StatusService.GetStatus:output_type -> fencepost.v1.GetStatusResponse
+	6,  // 25: fencepost.v1.StatusService.ListNodes:output_type -> fencepost.v1.ListNodesResponse
+	9,  // 26: fencepost.v1.StatusService.ListChains:output_type -> fencepost.v1.ListChainsResponse
+	13, // 27: fencepost.v1.StatusService.ListBalances:output_type -> fencepost.v1.ListBalancesResponse
+	17, // 28: fencepost.v1.StatusService.ListCosts:output_type -> fencepost.v1.ListCostsResponse
+	24, // [24:29] is the sub-list for method output_type
+	19, // [19:24] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_fencepost_v1_status_proto_init() }

@@ -1921,7 +1921,10 @@ type SimulateTxResponse struct {
 	// configuration; empty: none. With dry_run it is only reported.
 	DeniedBy string `protobuf:"bytes,20,opt,name=denied_by,json=deniedBy,proto3" json:"denied_by,omitempty"`
 	// The account that it was simulated with.
-	Submitter     string `protobuf:"bytes,22,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	Submitter string `protobuf:"bytes,22,opt,name=submitter,proto3" json:"submitter,omitempty"`
+	// CreateTx would accept the transaction with the sub-state AWAITING_APPROVAL: another caller must
+	// approve it before it is sent.
+	NeedsApproval bool `protobuf:"varint,23,opt,name=needs_approval,json=needsApproval,proto3" json:"needs_approval,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2024,6 +2027,13 @@ func (x *SimulateTxResponse) GetSubmitter() string {
 		return x.Submitter
 	}
 	return ""
+}
+
+func (x *SimulateTxResponse) GetNeedsApproval() bool {
+	if x != nil {
+		return x.NeedsApproval
+	}
+	return false
 }
 
 type BatchCreateTxRequest struct {
@@ -3681,7 +3691,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x05terms\x18\x03 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\x12\x1b\n" +
 	"\x04pool\x18\x14 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04pool\x12'\n" +
 	"\n" +
-	"sticky_key\x18\x15 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tstickyKey\"\xb1\x02\n" +
+	"sticky_key\x18\x15 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tstickyKey\"\xd8\x02\n" +
 	"\x12SimulateTxResponse\x12#\n" +
 	"\routcome_class\x18\x01 \x01(\tR\foutcomeClass\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1f\n" +
@@ -3692,7 +3702,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\bmax_cost\x18\a \x01(\tR\amaxCost\x12#\n" +
 	"\rmissing_funds\x18\b \x01(\tR\fmissingFunds\x12\x1b\n" +
 	"\tdenied_by\x18\x14 \x01(\tR\bdeniedBy\x12\x1c\n" +
-	"\tsubmitter\x18\x16 \x01(\tR\tsubmitter\"c\n" +
+	"\tsubmitter\x18\x16 \x01(\tR\tsubmitter\x12%\n" +
+	"\x0eneeds_approval\x18\x17 \x01(\bR\rneedsApproval\"c\n" +
 	"\x14BatchCreateTxRequest\x12K\n" +
 	"\brequests\x18\x01 \x03(\v2\x1d.fencepost.v1.CreateTxRequestB\x10\xbaH\r\x92\x01\n" +
 	"\b\x01\x10\xe8\a\"\x03\xd8\x01\x03R\brequests\"T\n" +

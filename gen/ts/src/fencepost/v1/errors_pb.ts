@@ -209,7 +209,8 @@ export enum ErrorReason {
    * its rate or the creates_per_second of its policy; the request was not processed. Other callers
    * are still served. Retry the call unchanged after RetryInfo's delay. If it persists: send less
    * concurrently, or raise the limit that the message names under callers in the configuration.
-   * Where no callers are configured, calls from one address are one caller.
+   * Where no callers are configured, calls from one address are one caller. Beyond
+   * creates_per_second, the metadata of ErrorInfo has "rule" and "limit".
    *
    * @generated from enum value: ERROR_REASON_CALLER_LIMITED = 23;
    */
@@ -225,9 +226,11 @@ export enum ErrorReason {
 
   /**
    * PERMISSION_DENIED: the policy of the caller denies the transaction; nothing was queued. The
-   * message names the rule, a key of callers.policy in the configuration. Change the transaction,
-   * or ask for another policy. A transaction that was accepted before is still returned for its
-   * request_id.
+   * message and "rule" in the metadata of ErrorInfo name the rule, a key of callers.policy in the
+   * configuration. Change the transaction, or ask for another policy. For a quota of a day the
+   * metadata also has "limit", "requested" and, if only the rest of the day is too small, "used"
+   * and "reset_time" (RFC 3339), after which the call can be retried unchanged. A transaction that
+   * was accepted before is still returned for its request_id.
    *
    * @generated from enum value: ERROR_REASON_POLICY_DENIED = 50;
    */

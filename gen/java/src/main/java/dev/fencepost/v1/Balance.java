@@ -259,7 +259,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
-   * wei, decimal; empty if there is none.
+   * wei, decimal; empty if these are fewer than 100, and the first was accepted less than an hour
+   * ago.
    * </pre>
    *
    * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
@@ -281,7 +282,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
-   * wei, decimal; empty if there is none.
+   * wei, decimal; empty if these are fewer than 100, and the first was accepted less than an hour
+   * ago.
    * </pre>
    *
    * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
@@ -384,10 +386,11 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
-   * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
-   * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
-   * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
-   * the balances.
+   * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
+   * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
+   * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
+   * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
+   * and TREASURY_UNFUNDED are returned also if no node reads them.
    * </pre>
    *
    * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -409,10 +412,11 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
-   * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
-   * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
-   * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
-   * the balances.
+   * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
+   * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
+   * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
+   * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
+   * and TREASURY_UNFUNDED are returned also if no node reads them.
    * </pre>
    *
    * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1323,7 +1327,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
-     * wei, decimal; empty if there is none.
+     * wei, decimal; empty if these are fewer than 100, and the first was accepted less than an hour
+     * ago.
      * </pre>
      *
      * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
@@ -1344,7 +1349,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
-     * wei, decimal; empty if there is none.
+     * wei, decimal; empty if these are fewer than 100, and the first was accepted less than an hour
+     * ago.
      * </pre>
      *
      * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
@@ -1366,7 +1372,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
-     * wei, decimal; empty if there is none.
+     * wei, decimal; empty if these are fewer than 100, and the first was accepted less than an hour
+     * ago.
      * </pre>
      *
      * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
@@ -1384,7 +1391,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
-     * wei, decimal; empty if there is none.
+     * wei, decimal; empty if these are fewer than 100, and the first was accepted less than an hour
+     * ago.
      * </pre>
      *
      * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
@@ -1399,7 +1407,8 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
-     * wei, decimal; empty if there is none.
+     * wei, decimal; empty if these are fewer than 100, and the first was accepted less than an hour
+     * ago.
      * </pre>
      *
      * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
@@ -1730,10 +1739,11 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
-     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
-     * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
-     * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
-     * the balances.
+     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
+     * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
+     * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
+     * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
+     * and TREASURY_UNFUNDED are returned also if no node reads them.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1754,10 +1764,11 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
-     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
-     * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
-     * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
-     * the balances.
+     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
+     * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
+     * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
+     * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
+     * and TREASURY_UNFUNDED are returned also if no node reads them.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1779,10 +1790,11 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
-     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
-     * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
-     * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
-     * the balances.
+     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
+     * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
+     * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
+     * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
+     * and TREASURY_UNFUNDED are returned also if no node reads them.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1800,10 +1812,11 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
-     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
-     * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
-     * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
-     * the balances.
+     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
+     * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
+     * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
+     * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
+     * and TREASURY_UNFUNDED are returned also if no node reads them.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1818,10 +1831,11 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
-     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
-     * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
-     * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
-     * the balances.
+     * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
+     * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
+     * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
+     * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
+     * and TREASURY_UNFUNDED are returned also if no node reads them.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>

@@ -99,7 +99,8 @@ public interface BalanceOrBuilder extends
   /**
    * <pre>
    * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
-   * wei, decimal; empty if there is none.
+   * wei, decimal; empty if these are fewer than 100, and the first was accepted less than an hour
+   * ago.
    * </pre>
    *
    * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
@@ -109,7 +110,8 @@ public interface BalanceOrBuilder extends
   /**
    * <pre>
    * Spent for value and gas in a day, at the rate of up to 200 transactions of the last day, in
-   * wei, decimal; empty if there is none.
+   * wei, decimal; empty if these are fewer than 100, and the first was accepted less than an hour
+   * ago.
    * </pre>
    *
    * <code>string spent_per_day = 21 [json_name = "spentPerDay"];</code>
@@ -175,10 +177,11 @@ public interface BalanceOrBuilder extends
   /**
    * <pre>
    * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
-   * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
-   * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
-   * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
-   * the balances.
+   * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
+   * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
+   * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
+   * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
+   * and TREASURY_UNFUNDED are returned also if no node reads them.
    * </pre>
    *
    * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -188,10 +191,11 @@ public interface BalanceOrBuilder extends
   /**
    * <pre>
    * Why the account needs a top-up and gets none: ACCOUNT_PAUSED, ACCOUNT_PROTECTED, DAY_LIMIT,
-   * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_STUCK, TOP_UP_UNVERIFIED, TREASURY_BLOCKED,
-   * TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED, TREASURY_QUEUE_FULL,
-   * TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last time that a node read
-   * the balances.
+   * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
+   * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
+   * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
+   * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
+   * and TREASURY_UNFUNDED are returned also if no node reads them.
    * </pre>
    *
    * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>

@@ -232,6 +232,59 @@ private static final long serialVersionUID = 0L;
     return undecidedNonces_;
   }
 
+  public static final int AWAITING_APPROVAL_FIELD_NUMBER = 12;
+  private long awaitingApproval_ = 0L;
+  /**
+   * <pre>
+   * Transactions that await the approval of another caller, counted up to 10,000.
+   * </pre>
+   *
+   * <code>int64 awaiting_approval = 12 [json_name = "awaitingApproval", jstype = JS_STRING];</code>
+   * @return The awaitingApproval.
+   */
+  @java.lang.Override
+  public long getAwaitingApproval() {
+    return awaitingApproval_;
+  }
+
+  public static final int OLDEST_APPROVAL_TIME_FIELD_NUMBER = 13;
+  private com.google.protobuf.Timestamp oldestApprovalTime_;
+  /**
+   * <pre>
+   * Time of acceptance of the oldest of them; unset if there are none.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+   * @return Whether the oldestApprovalTime field is set.
+   */
+  @java.lang.Override
+  public boolean hasOldestApprovalTime() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <pre>
+   * Time of acceptance of the oldest of them; unset if there are none.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+   * @return The oldestApprovalTime.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Timestamp getOldestApprovalTime() {
+    return oldestApprovalTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : oldestApprovalTime_;
+  }
+  /**
+   * <pre>
+   * Time of acceptance of the oldest of them; unset if there are none.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.TimestampOrBuilder getOldestApprovalTimeOrBuilder() {
+    return oldestApprovalTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : oldestApprovalTime_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -278,6 +331,12 @@ private static final long serialVersionUID = 0L;
     }
     if (undecidedNonces_ != 0L) {
       output.writeInt64(11, undecidedNonces_);
+    }
+    if (awaitingApproval_ != 0L) {
+      output.writeInt64(12, awaitingApproval_);
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeMessage(13, getOldestApprovalTime());
     }
     getUnknownFields().writeTo(output);
   }
@@ -326,6 +385,14 @@ private static final long serialVersionUID = 0L;
     if (undecidedNonces_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeInt64Size(11, undecidedNonces_);
+    }
+    if (awaitingApproval_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeInt64Size(12, awaitingApproval_);
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(13, getOldestApprovalTime());
     }
     return size;
   }
@@ -376,6 +443,13 @@ private static final long serialVersionUID = 0L;
         != other.getQueuedIsAtLeast()) return false;
     if (getUndecidedNonces()
         != other.getUndecidedNonces()) return false;
+    if (getAwaitingApproval()
+        != other.getAwaitingApproval()) return false;
+    if (hasOldestApprovalTime() != other.hasOldestApprovalTime()) return false;
+    if (hasOldestApprovalTime()) {
+      if (!getOldestApprovalTime()
+          .equals(other.getOldestApprovalTime())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -421,6 +495,13 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + UNDECIDED_NONCES_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getUndecidedNonces());
+    hash = (37 * hash) + AWAITING_APPROVAL_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getAwaitingApproval());
+    if (hasOldestApprovalTime()) {
+      hash = (37 * hash) + OLDEST_APPROVAL_TIME_FIELD_NUMBER;
+      hash = (53 * hash) + getOldestApprovalTime().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -556,6 +637,7 @@ private static final long serialVersionUID = 0L;
       if (com.google.protobuf.GeneratedMessage
               .alwaysUseFieldBuilders) {
         internalGetOldestQueueTimeFieldBuilder();
+        internalGetOldestApprovalTimeFieldBuilder();
       }
     }
     @java.lang.Override
@@ -577,6 +659,12 @@ private static final long serialVersionUID = 0L;
       }
       queuedIsAtLeast_ = false;
       undecidedNonces_ = 0L;
+      awaitingApproval_ = 0L;
+      oldestApprovalTime_ = null;
+      if (oldestApprovalTimeBuilder_ != null) {
+        oldestApprovalTimeBuilder_.dispose();
+        oldestApprovalTimeBuilder_ = null;
+      }
       return this;
     }
 
@@ -647,6 +735,15 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000400) != 0)) {
         result.undecidedNonces_ = undecidedNonces_;
       }
+      if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.awaitingApproval_ = awaitingApproval_;
+      }
+      if (((from_bitField0_ & 0x00001000) != 0)) {
+        result.oldestApprovalTime_ = oldestApprovalTimeBuilder_ == null
+            ? oldestApprovalTime_
+            : oldestApprovalTimeBuilder_.build();
+        to_bitField0_ |= 0x00000002;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -694,6 +791,12 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getUndecidedNonces() != 0L) {
         setUndecidedNonces(other.getUndecidedNonces());
+      }
+      if (other.getAwaitingApproval() != 0L) {
+        setAwaitingApproval(other.getAwaitingApproval());
+      }
+      if (other.hasOldestApprovalTime()) {
+        mergeOldestApprovalTime(other.getOldestApprovalTime());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -776,6 +879,18 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000400;
               break;
             } // case 88
+            case 96: {
+              awaitingApproval_ = input.readInt64();
+              bitField0_ |= 0x00000800;
+              break;
+            } // case 96
+            case 106: {
+              input.readMessage(
+                  internalGetOldestApprovalTimeFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00001000;
+              break;
+            } // case 106
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1359,6 +1474,205 @@ private static final long serialVersionUID = 0L;
       undecidedNonces_ = 0L;
       onChanged();
       return this;
+    }
+
+    private long awaitingApproval_ ;
+    /**
+     * <pre>
+     * Transactions that await the approval of another caller, counted up to 10,000.
+     * </pre>
+     *
+     * <code>int64 awaiting_approval = 12 [json_name = "awaitingApproval", jstype = JS_STRING];</code>
+     * @return The awaitingApproval.
+     */
+    @java.lang.Override
+    public long getAwaitingApproval() {
+      return awaitingApproval_;
+    }
+    /**
+     * <pre>
+     * Transactions that await the approval of another caller, counted up to 10,000.
+     * </pre>
+     *
+     * <code>int64 awaiting_approval = 12 [json_name = "awaitingApproval", jstype = JS_STRING];</code>
+     * @param value The awaitingApproval to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAwaitingApproval(long value) {
+
+      awaitingApproval_ = value;
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Transactions that await the approval of another caller, counted up to 10,000.
+     * </pre>
+     *
+     * <code>int64 awaiting_approval = 12 [json_name = "awaitingApproval", jstype = JS_STRING];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAwaitingApproval() {
+      bitField0_ = (bitField0_ & ~0x00000800);
+      awaitingApproval_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.Timestamp oldestApprovalTime_;
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> oldestApprovalTimeBuilder_;
+    /**
+     * <pre>
+     * Time of acceptance of the oldest of them; unset if there are none.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+     * @return Whether the oldestApprovalTime field is set.
+     */
+    public boolean hasOldestApprovalTime() {
+      return ((bitField0_ & 0x00001000) != 0);
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the oldest of them; unset if there are none.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+     * @return The oldestApprovalTime.
+     */
+    public com.google.protobuf.Timestamp getOldestApprovalTime() {
+      if (oldestApprovalTimeBuilder_ == null) {
+        return oldestApprovalTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : oldestApprovalTime_;
+      } else {
+        return oldestApprovalTimeBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the oldest of them; unset if there are none.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+     */
+    public Builder setOldestApprovalTime(com.google.protobuf.Timestamp value) {
+      if (oldestApprovalTimeBuilder_ == null) {
+        java.util.Objects.requireNonNull(value);
+        oldestApprovalTime_ = value;
+      } else {
+        oldestApprovalTimeBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the oldest of them; unset if there are none.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+     */
+    public Builder setOldestApprovalTime(
+        com.google.protobuf.Timestamp.Builder builderForValue) {
+      if (oldestApprovalTimeBuilder_ == null) {
+        oldestApprovalTime_ = builderForValue.build();
+      } else {
+        oldestApprovalTimeBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the oldest of them; unset if there are none.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+     */
+    public Builder mergeOldestApprovalTime(com.google.protobuf.Timestamp value) {
+      if (oldestApprovalTimeBuilder_ == null) {
+        if (((bitField0_ & 0x00001000) != 0) &&
+          oldestApprovalTime_ != null &&
+          oldestApprovalTime_ != com.google.protobuf.Timestamp.getDefaultInstance()) {
+          getOldestApprovalTimeBuilder().mergeFrom(value);
+        } else {
+          oldestApprovalTime_ = value;
+        }
+      } else {
+        oldestApprovalTimeBuilder_.mergeFrom(value);
+      }
+      if (oldestApprovalTime_ != null) {
+        bitField0_ |= 0x00001000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the oldest of them; unset if there are none.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+     */
+    public Builder clearOldestApprovalTime() {
+      bitField0_ = (bitField0_ & ~0x00001000);
+      oldestApprovalTime_ = null;
+      if (oldestApprovalTimeBuilder_ != null) {
+        oldestApprovalTimeBuilder_.dispose();
+        oldestApprovalTimeBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the oldest of them; unset if there are none.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+     */
+    public com.google.protobuf.Timestamp.Builder getOldestApprovalTimeBuilder() {
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return internalGetOldestApprovalTimeFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the oldest of them; unset if there are none.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+     */
+    public com.google.protobuf.TimestampOrBuilder getOldestApprovalTimeOrBuilder() {
+      if (oldestApprovalTimeBuilder_ != null) {
+        return oldestApprovalTimeBuilder_.getMessageOrBuilder();
+      } else {
+        return oldestApprovalTime_ == null ?
+            com.google.protobuf.Timestamp.getDefaultInstance() : oldestApprovalTime_;
+      }
+    }
+    /**
+     * <pre>
+     * Time of acceptance of the oldest of them; unset if there are none.
+     * </pre>
+     *
+     * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> 
+        internalGetOldestApprovalTimeFieldBuilder() {
+      if (oldestApprovalTimeBuilder_ == null) {
+        oldestApprovalTimeBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder>(
+                getOldestApprovalTime(),
+                getParentForChildren(),
+                isClean());
+        oldestApprovalTime_ = null;
+      }
+      return oldestApprovalTimeBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:fencepost.v1.LedgerTotals)

@@ -127,4 +127,41 @@ public interface LedgerTotalsOrBuilder extends
    * @return The undecidedNonces.
    */
   long getUndecidedNonces();
+
+  /**
+   * <pre>
+   * Transactions that await the approval of another caller, counted up to 10,000.
+   * </pre>
+   *
+   * <code>int64 awaiting_approval = 12 [json_name = "awaitingApproval", jstype = JS_STRING];</code>
+   * @return The awaitingApproval.
+   */
+  long getAwaitingApproval();
+
+  /**
+   * <pre>
+   * Time of acceptance of the oldest of them; unset if there are none.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+   * @return Whether the oldestApprovalTime field is set.
+   */
+  boolean hasOldestApprovalTime();
+  /**
+   * <pre>
+   * Time of acceptance of the oldest of them; unset if there are none.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+   * @return The oldestApprovalTime.
+   */
+  com.google.protobuf.Timestamp getOldestApprovalTime();
+  /**
+   * <pre>
+   * Time of acceptance of the oldest of them; unset if there are none.
+   * </pre>
+   *
+   * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
+   */
+  com.google.protobuf.TimestampOrBuilder getOldestApprovalTimeOrBuilder();
 }

@@ -501,6 +501,22 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int NEEDS_APPROVAL_FIELD_NUMBER = 23;
+  private boolean needsApproval_ = false;
+  /**
+   * <pre>
+   * CreateTx would accept the transaction with the sub-state AWAITING_APPROVAL: another caller must
+   * approve it before it is sent.
+   * </pre>
+   *
+   * <code>bool needs_approval = 23 [json_name = "needsApproval"];</code>
+   * @return The needsApproval.
+   */
+  @java.lang.Override
+  public boolean getNeedsApproval() {
+    return needsApproval_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -545,6 +561,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(submitter_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 22, submitter_);
     }
+    if (needsApproval_ != false) {
+      output.writeBool(23, needsApproval_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -579,6 +598,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(submitter_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(22, submitter_);
+    }
+    if (needsApproval_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(23, needsApproval_);
     }
     return size;
   }
@@ -624,6 +647,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getDeniedBy())) return false;
     if (!getSubmitter()
         .equals(other.getSubmitter())) return false;
+    if (getNeedsApproval()
+        != other.getNeedsApproval()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -656,6 +681,9 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getDeniedBy().hashCode();
     hash = (37 * hash) + SUBMITTER_FIELD_NUMBER;
     hash = (53 * hash) + getSubmitter().hashCode();
+    hash = (37 * hash) + NEEDS_APPROVAL_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getNeedsApproval());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -797,6 +825,7 @@ private static final long serialVersionUID = 0L;
       missingFunds_ = "";
       deniedBy_ = "";
       submitter_ = "";
+      needsApproval_ = false;
       return this;
     }
 
@@ -860,6 +889,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000200) != 0)) {
         result.submitter_ = submitter_;
       }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.needsApproval_ = needsApproval_;
+      }
     }
 
     @java.lang.Override
@@ -921,6 +953,9 @@ private static final long serialVersionUID = 0L;
         submitter_ = other.submitter_;
         bitField0_ |= 0x00000200;
         onChanged();
+      }
+      if (other.getNeedsApproval() != false) {
+        setNeedsApproval(other.getNeedsApproval());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -996,6 +1031,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000200;
               break;
             } // case 178
+            case 184: {
+              needsApproval_ = input.readBool();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 184
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1896,6 +1936,53 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       submitter_ = value;
       bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+
+    private boolean needsApproval_ ;
+    /**
+     * <pre>
+     * CreateTx would accept the transaction with the sub-state AWAITING_APPROVAL: another caller must
+     * approve it before it is sent.
+     * </pre>
+     *
+     * <code>bool needs_approval = 23 [json_name = "needsApproval"];</code>
+     * @return The needsApproval.
+     */
+    @java.lang.Override
+    public boolean getNeedsApproval() {
+      return needsApproval_;
+    }
+    /**
+     * <pre>
+     * CreateTx would accept the transaction with the sub-state AWAITING_APPROVAL: another caller must
+     * approve it before it is sent.
+     * </pre>
+     *
+     * <code>bool needs_approval = 23 [json_name = "needsApproval"];</code>
+     * @param value The needsApproval to set.
+     * @return This builder for chaining.
+     */
+    public Builder setNeedsApproval(boolean value) {
+
+      needsApproval_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * CreateTx would accept the transaction with the sub-state AWAITING_APPROVAL: another caller must
+     * approve it before it is sent.
+     * </pre>
+     *
+     * <code>bool needs_approval = 23 [json_name = "needsApproval"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearNeedsApproval() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      needsApproval_ = false;
       onChanged();
       return this;
     }

@@ -205,4 +205,15 @@ public interface SimulateTxResponseOrBuilder extends
    */
   com.google.protobuf.ByteString
       getSubmitterBytes();
+
+  /**
+   * <pre>
+   * CreateTx would accept the transaction with the sub-state AWAITING_APPROVAL: another caller must
+   * approve it before it is sent.
+   * </pre>
+   *
+   * <code>bool needs_approval = 23 [json_name = "needsApproval"];</code>
+   * @return The needsApproval.
+   */
+  boolean getNeedsApproval();
 }

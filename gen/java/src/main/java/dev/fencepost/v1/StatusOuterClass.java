@@ -138,7 +138,7 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
       "erRights\022\022\n\004name\030\001 \001(\tR\004name\022\032\n\010operator" +
       "\030\002 \001(\010R\010operator\022%\n\016all_submitters\030\003 \001(\010" +
       "R\rallSubmitters\022\030\n\007approve\030\004 \001(\010R\007approv" +
-      "e\"\245\003\n\014LedgerTotals\022\"\n\nsubmitters\030\001 \001(\003B\002" +
+      "e\"\244\004\n\014LedgerTotals\022\"\n\nsubmitters\030\001 \001(\003B\002" +
       "0\001R\nsubmitters\022\030\n\005owned\030\002 \001(\003B\0020\001R\005owned" +
       "\022 \n\tprotected\030\003 \001(\003B\0020\001R\tprotected\022\032\n\006pa" +
       "used\030\004 \001(\003B\0020\001R\006paused\022\036\n\010unfunded\030\005 \001(\003" +
@@ -148,74 +148,78 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
       "me\030\t \001(\0132\032.google.protobuf.TimestampR\017ol" +
       "destQueueTime\022+\n\022queued_is_at_least\030\n \001(" +
       "\010R\017queuedIsAtLeast\022-\n\020undecided_nonces\030\013" +
-      " \001(\003B\0020\001R\017undecidedNonces\"\022\n\020ListNodesRe" +
-      "quest\"f\n\021ListNodesResponse\022(\n\005nodes\030\001 \003(" +
-      "\0132\022.fencepost.v1.NodeR\005nodes\022\'\n\017missing_" +
-      "ledgers\030\002 \003(\tR\016missingLedgers\"\362\001\n\004Node\022\027" +
-      "\n\007node_id\030\001 \001(\tR\006nodeId\022\037\n\tchain_ids\030\002 \003" +
-      "(\004B\0020\001R\010chainIds\022\034\n\taccepting\030\003 \001(\010R\tacc" +
-      "epting\0229\n\nstart_time\030\004 \001(\0132\032.google.prot" +
-      "obuf.TimestampR\tstartTime\022;\n\013expire_time" +
-      "\030\005 \001(\0132\032.google.protobuf.TimestampR\nexpi" +
-      "reTime\022\032\n\006leases\030\006 \001(\003B\0020\001R\006leases\"\023\n\021Li" +
-      "stChainsRequest\"Z\n\022ListChainsResponse\022\027\n" +
-      "\007node_id\030\001 \001(\tR\006nodeId\022+\n\006chains\030\002 \003(\0132\023" +
-      ".fencepost.v1.ChainR\006chains\"u\n\005Chain\022\022\n\004" +
-      "name\030\001 \001(\tR\004name\022\035\n\010chain_id\030\002 \001(\004B\0020\001R\007" +
-      "chainId\0229\n\tendpoints\030\003 \003(\0132\033.fencepost.v" +
-      "1.ChainEndpointR\tendpoints\"\222\002\n\rChainEndp" +
-      "oint\022\022\n\004name\030\001 \001(\tR\004name\022\030\n\007healthy\030\002 \001(" +
-      "\010R\007healthy\022#\n\routcome_class\030\003 \001(\tR\014outco" +
-      "meClass\022\026\n\006reason\030\004 \001(\tR\006reason\022:\n\013retry" +
-      "_delay\030\005 \001(\0132\031.google.protobuf.DurationR" +
-      "\nretryDelay\022\026\n\004head\030\006 \001(\004B\0020\001R\004head\022\037\n\013b" +
-      "atch_limit\030\007 \001(\005R\nbatchLimit\022!\n\014batch_re" +
-      "ason\030\010 \001(\tR\013batchReason\"5\n\023ListBalancesR" +
-      "equest\022\036\n\nsubmitters\030\001 \003(\tR\nsubmitters\"r" +
-      "\n\024ListBalancesResponse\0221\n\010balances\030\001 \003(\013" +
-      "2\025.fencepost.v1.BalanceR\010balances\022\'\n\017mis" +
-      "sing_ledgers\030\002 \003(\tR\016missingLedgers\"\232\002\n\007B" +
-      "alance\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\030\n\007" +
-      "balance\030\002 \001(\tR\007balance\022\026\n\006reason\030\003 \001(\tR\006" +
-      "reason\022\034\n\tcommitted\030\024 \001(\tR\tcommitted\022\"\n\r" +
-      "spent_per_day\030\025 \001(\tR\013spentPerDay\0221\n\006runw" +
-      "ay\030\026 \001(\0132\031.google.protobuf.DurationR\006run" +
-      "way\022*\n\006top_up\030\036 \001(\0132\023.fencepost.v1.TopUp" +
-      "R\005topUp\022\036\n\013top_up_held\030\037 \001(\tR\ttopUpHeld\"" +
-      "\224\001\n\005TopUp\022\022\n\002no\030\001 \001(\004B\0020\001R\002no\022\032\n\010treasur" +
-      "y\030\002 \001(\tR\010treasury\022\023\n\005tx_id\030\003 \001(\tR\004txId\022\026" +
-      "\n\006amount\030\004 \001(\tR\006amount\022.\n\004time\030\005 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\004time\"\274\001\n\020ListC" +
-      "ostsRequest\022\'\n\002by\030\001 \001(\0162\027.fencepost.v1.C" +
-      "ostGroupR\002by\022\033\n\tlabel_key\030\002 \001(\tR\010labelKe" +
-      "y\022.\n\004from\030\003 \001(\0132\032.google.protobuf.Timest" +
-      "ampR\004from\0222\n\006before\030\004 \001(\0132\032.google.proto" +
-      "buf.TimestampR\006before\"z\n\021ListCostsRespon" +
-      "se\022(\n\005costs\030\001 \003(\0132\022.fencepost.v1.CostR\005c" +
-      "osts\022\022\n\004more\030\002 \001(\010R\004more\022\'\n\017missing_ledg" +
-      "ers\030\003 \003(\tR\016missingLedgers\"\342\001\n\004Cost\022\035\n\010ch" +
-      "ain_id\030\001 \001(\004B\0020\001R\007chainId\022\020\n\003key\030\002 \001(\tR\003" +
-      "key\022&\n\014transactions\030\003 \001(\003B\0020\001R\014transacti" +
-      "ons\022\036\n\010reverted\030\004 \001(\003B\0020\001R\010reverted\022\031\n\010g" +
-      "as_used\030\005 \001(\tR\007gasUsed\022\031\n\010gas_paid\030\006 \001(\t" +
-      "R\007gasPaid\022\025\n\006l1_fee\030\007 \001(\tR\005l1Fee\022\024\n\005tota" +
-      "l\030\010 \001(\tR\005total*\200\001\n\tCostGroup\022\032\n\026COST_GRO" +
-      "UP_UNSPECIFIED\020\000\022\026\n\022COST_GROUP_ACCOUNT\020\001" +
-      "\022\025\n\021COST_GROUP_CALLER\020\002\022\024\n\020COST_GROUP_LA" +
-      "BEL\020\003\022\022\n\016COST_GROUP_DAY\020\0042\241\003\n\rStatusServ" +
-      "ice\022L\n\tGetStatus\022\036.fencepost.v1.GetStatu" +
-      "sRequest\032\037.fencepost.v1.GetStatusRespons" +
-      "e\022L\n\tListNodes\022\036.fencepost.v1.ListNodesR" +
-      "equest\032\037.fencepost.v1.ListNodesResponse\022" +
-      "O\n\nListChains\022\037.fencepost.v1.ListChainsR" +
-      "equest\032 .fencepost.v1.ListChainsResponse" +
-      "\022U\n\014ListBalances\022!.fencepost.v1.ListBala" +
-      "ncesRequest\032\".fencepost.v1.ListBalancesR" +
-      "esponse\022L\n\tListCosts\022\036.fencepost.v1.List" +
-      "CostsRequest\032\037.fencepost.v1.ListCostsRes" +
-      "ponseBf\n\020dev.fencepost.v1B\020StatusOuterCl" +
-      "assP\001Z>github.com/fencepost/fencepost/ge" +
-      "n/go/fencepost/v1;fencepostv1b\006proto3"
+      " \001(\003B\0020\001R\017undecidedNonces\022/\n\021awaiting_ap" +
+      "proval\030\014 \001(\003B\0020\001R\020awaitingApproval\022L\n\024ol" +
+      "dest_approval_time\030\r \001(\0132\032.google.protob" +
+      "uf.TimestampR\022oldestApprovalTime\"\022\n\020List" +
+      "NodesRequest\"f\n\021ListNodesResponse\022(\n\005nod" +
+      "es\030\001 \003(\0132\022.fencepost.v1.NodeR\005nodes\022\'\n\017m" +
+      "issing_ledgers\030\002 \003(\tR\016missingLedgers\"\362\001\n" +
+      "\004Node\022\027\n\007node_id\030\001 \001(\tR\006nodeId\022\037\n\tchain_" +
+      "ids\030\002 \003(\004B\0020\001R\010chainIds\022\034\n\taccepting\030\003 \001" +
+      "(\010R\taccepting\0229\n\nstart_time\030\004 \001(\0132\032.goog" +
+      "le.protobuf.TimestampR\tstartTime\022;\n\013expi" +
+      "re_time\030\005 \001(\0132\032.google.protobuf.Timestam" +
+      "pR\nexpireTime\022\032\n\006leases\030\006 \001(\003B\0020\001R\006lease" +
+      "s\"\023\n\021ListChainsRequest\"Z\n\022ListChainsResp" +
+      "onse\022\027\n\007node_id\030\001 \001(\tR\006nodeId\022+\n\006chains\030" +
+      "\002 \003(\0132\023.fencepost.v1.ChainR\006chains\"u\n\005Ch" +
+      "ain\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\010chain_id\030\002 \001(" +
+      "\004B\0020\001R\007chainId\0229\n\tendpoints\030\003 \003(\0132\033.fenc" +
+      "epost.v1.ChainEndpointR\tendpoints\"\222\002\n\rCh" +
+      "ainEndpoint\022\022\n\004name\030\001 \001(\tR\004name\022\030\n\007healt" +
+      "hy\030\002 \001(\010R\007healthy\022#\n\routcome_class\030\003 \001(\t" +
+      "R\014outcomeClass\022\026\n\006reason\030\004 \001(\tR\006reason\022:" +
+      "\n\013retry_delay\030\005 \001(\0132\031.google.protobuf.Du" +
+      "rationR\nretryDelay\022\026\n\004head\030\006 \001(\004B\0020\001R\004he" +
+      "ad\022\037\n\013batch_limit\030\007 \001(\005R\nbatchLimit\022!\n\014b" +
+      "atch_reason\030\010 \001(\tR\013batchReason\"5\n\023ListBa" +
+      "lancesRequest\022\036\n\nsubmitters\030\001 \003(\tR\nsubmi" +
+      "tters\"r\n\024ListBalancesResponse\0221\n\010balance" +
+      "s\030\001 \003(\0132\025.fencepost.v1.BalanceR\010balances" +
+      "\022\'\n\017missing_ledgers\030\002 \003(\tR\016missingLedger" +
+      "s\"\232\002\n\007Balance\022\034\n\tsubmitter\030\001 \001(\tR\tsubmit" +
+      "ter\022\030\n\007balance\030\002 \001(\tR\007balance\022\026\n\006reason\030" +
+      "\003 \001(\tR\006reason\022\034\n\tcommitted\030\024 \001(\tR\tcommit" +
+      "ted\022\"\n\rspent_per_day\030\025 \001(\tR\013spentPerDay\022" +
+      "1\n\006runway\030\026 \001(\0132\031.google.protobuf.Durati" +
+      "onR\006runway\022*\n\006top_up\030\036 \001(\0132\023.fencepost.v" +
+      "1.TopUpR\005topUp\022\036\n\013top_up_held\030\037 \001(\tR\ttop" +
+      "UpHeld\"\224\001\n\005TopUp\022\022\n\002no\030\001 \001(\004B\0020\001R\002no\022\032\n\010" +
+      "treasury\030\002 \001(\tR\010treasury\022\023\n\005tx_id\030\003 \001(\tR" +
+      "\004txId\022\026\n\006amount\030\004 \001(\tR\006amount\022.\n\004time\030\005 " +
+      "\001(\0132\032.google.protobuf.TimestampR\004time\"\274\001" +
+      "\n\020ListCostsRequest\022\'\n\002by\030\001 \001(\0162\027.fencepo" +
+      "st.v1.CostGroupR\002by\022\033\n\tlabel_key\030\002 \001(\tR\010" +
+      "labelKey\022.\n\004from\030\003 \001(\0132\032.google.protobuf" +
+      ".TimestampR\004from\0222\n\006before\030\004 \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\006before\"z\n\021ListCost" +
+      "sResponse\022(\n\005costs\030\001 \003(\0132\022.fencepost.v1." +
+      "CostR\005costs\022\022\n\004more\030\002 \001(\010R\004more\022\'\n\017missi" +
+      "ng_ledgers\030\003 \003(\tR\016missingLedgers\"\342\001\n\004Cos" +
+      "t\022\035\n\010chain_id\030\001 \001(\004B\0020\001R\007chainId\022\020\n\003key\030" +
+      "\002 \001(\tR\003key\022&\n\014transactions\030\003 \001(\003B\0020\001R\014tr" +
+      "ansactions\022\036\n\010reverted\030\004 \001(\003B\0020\001R\010revert" +
+      "ed\022\031\n\010gas_used\030\005 \001(\tR\007gasUsed\022\031\n\010gas_pai" +
+      "d\030\006 \001(\tR\007gasPaid\022\025\n\006l1_fee\030\007 \001(\tR\005l1Fee\022" +
+      "\024\n\005total\030\010 \001(\tR\005total*\200\001\n\tCostGroup\022\032\n\026C" +
+      "OST_GROUP_UNSPECIFIED\020\000\022\026\n\022COST_GROUP_AC" +
+      "COUNT\020\001\022\025\n\021COST_GROUP_CALLER\020\002\022\024\n\020COST_G" +
+      "ROUP_LABEL\020\003\022\022\n\016COST_GROUP_DAY\020\0042\241\003\n\rSta" +
+      "tusService\022L\n\tGetStatus\022\036.fencepost.v1.G" +
+      "etStatusRequest\032\037.fencepost.v1.GetStatus" +
+      "Response\022L\n\tListNodes\022\036.fencepost.v1.Lis" +
+      "tNodesRequest\032\037.fencepost.v1.ListNodesRe" +
+      "sponse\022O\n\nListChains\022\037.fencepost.v1.List" +
+      "ChainsRequest\032 .fencepost.v1.ListChainsR" +
+      "esponse\022U\n\014ListBalances\022!.fencepost.v1.L" +
+      "istBalancesRequest\032\".fencepost.v1.ListBa" +
+      "lancesResponse\022L\n\tListCosts\022\036.fencepost." +
+      "v1.ListCostsRequest\032\037.fencepost.v1.ListC" +
+      "ostsResponseBf\n\020dev.fencepost.v1B\020Status" +
+      "OuterClassP\001Z>github.com/fencepost/fence" +
+      "post/gen/go/fencepost/v1;fencepostv1b\006pr" +
+      "oto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -246,7 +250,7 @@ public final class StatusOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_LedgerTotals_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_LedgerTotals_descriptor,
-        new java.lang.String[] { "Submitters", "Owned", "Protected", "Paused", "Unfunded", "Queued", "InFlight", "Stuck", "OldestQueueTime", "QueuedIsAtLeast", "UndecidedNonces", });
+        new java.lang.String[] { "Submitters", "Owned", "Protected", "Paused", "Unfunded", "Queued", "InFlight", "Stuck", "OldestQueueTime", "QueuedIsAtLeast", "UndecidedNonces", "AwaitingApproval", "OldestApprovalTime", });
     internal_static_fencepost_v1_ListNodesRequest_descriptor =
       getDescriptor().getMessageType(4);
     internal_static_fencepost_v1_ListNodesRequest_fieldAccessorTable = new

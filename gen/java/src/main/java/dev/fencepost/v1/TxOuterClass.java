@@ -318,7 +318,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "\n\007payload\030\002 \001(\0132\025.fencepost.v1.PayloadR\007" +
       "payload\022)\n\005terms\030\003 \001(\0132\023.fencepost.v1.Te" +
       "rmsR\005terms\022\022\n\004pool\030\024 \001(\tR\004pool\022\035\n\nsticky" +
-      "_key\030\025 \001(\tR\tstickyKey\"\261\002\n\022SimulateTxResp" +
+      "_key\030\025 \001(\tR\tstickyKey\"\330\002\n\022SimulateTxResp" +
       "onse\022#\n\routcome_class\030\001 \001(\tR\014outcomeClas" +
       "s\022\030\n\007message\030\002 \001(\tR\007message\022\037\n\tgas_limit" +
       "\030\003 \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\004 \001(\tR\006f" +
@@ -326,133 +326,134 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       "\005l1Fee\022\031\n\010max_cost\030\007 \001(\tR\007maxCost\022#\n\rmis" +
       "sing_funds\030\010 \001(\tR\014missingFunds\022\033\n\tdenied" +
       "_by\030\024 \001(\tR\010deniedBy\022\034\n\tsubmitter\030\026 \001(\tR\t" +
-      "submitter\"Q\n\024BatchCreateTxRequest\0229\n\010req" +
-      "uests\030\001 \003(\0132\035.fencepost.v1.CreateTxReque" +
-      "stR\010requests\"T\n\025BatchCreateTxResponse\022;\n" +
-      "\007results\030\001 \003(\0132!.fencepost.v1.BatchCreat" +
-      "eTxResultR\007results\"\211\001\n\023BatchCreateTxResu" +
-      "lt\022\"\n\002tx\030\001 \001(\0132\020.fencepost.v1.TxH\000R\002tx\022*" +
-      "\n\005error\030\002 \001(\0132\022.google.rpc.StatusH\000R\005err" +
-      "or\022\030\n\007created\030\003 \001(\010R\007createdB\010\n\006result\"]" +
-      "\n\nRequestKey\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitt" +
-      "er\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022\022\n\004poo" +
-      "l\030\003 \001(\tR\004pool\"\242\001\n\014GetTxRequest\022\025\n\005tx_id\030" +
-      "\001 \001(\tH\000R\004txId\0224\n\007request\030\002 \001(\0132\030.fencepo" +
-      "st.v1.RequestKeyH\000R\007request\022\024\n\004hash\030\004 \001(" +
-      "\tH\000R\004hash\022(\n\004view\030\003 \001(\0162\024.fencepost.v1.T" +
-      "xViewR\004viewB\005\n\003key\"1\n\rGetTxResponse\022 \n\002t" +
-      "x\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\236\003\n\016ListTx" +
-      "sRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022-" +
-      "\n\006states\030\002 \003(\0162\025.fencepost.v1.TxStateR\006s" +
-      "tates\022\033\n\tpage_size\030\003 \001(\005R\010pageSize\022\035\n\npa" +
-      "ge_token\030\004 \001(\tR\tpageToken\022(\n\004view\030\005 \001(\0162" +
-      "\024.fencepost.v1.TxViewR\004view\022\026\n\006labels\030\006 " +
-      "\003(\tR\006labels\022=\n\014created_from\030\007 \001(\0132\032.goog" +
-      "le.protobuf.TimestampR\013createdFrom\022A\n\016cr" +
-      "eated_before\030\010 \001(\0132\032.google.protobuf.Tim" +
-      "estampR\rcreatedBefore\022\022\n\004pool\030\024 \001(\tR\004poo" +
-      "l\022+\n\021awaiting_approval\030\025 \001(\010R\020awaitingAp" +
-      "proval\"\206\001\n\017ListTxsResponse\022\"\n\003txs\030\001 \003(\0132" +
-      "\020.fencepost.v1.TxR\003txs\022&\n\017next_page_toke" +
-      "n\030\002 \001(\tR\rnextPageToken\022\'\n\017missing_ledger" +
-      "s\030\003 \003(\tR\016missingLedgers\"Z\n\017CancelTxReque" +
-      "st\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR" +
-      "\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"k\n\020C" +
-      "ancelTxResponse\0225\n\007outcome\030\001 \001(\0162\033.fence" +
-      "post.v1.CancelOutcomeR\007outcome\022 \n\002tx\030\002 \001" +
-      "(\0132\020.fencepost.v1.TxR\002tx\"[\n\020SpeedUpTxReq" +
-      "uest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(" +
-      "\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"5\n" +
-      "\021SpeedUpTxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepo" +
-      "st.v1.TxR\002tx\"[\n\020ApproveTxRequest\022\023\n\005tx_i" +
-      "d\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n" +
-      "\010operator\030\003 \001(\tR\010operator\"5\n\021ApproveTxRe" +
-      "sponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx" +
-      "\"X\n\rDenyTxRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026" +
-      "\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\t" +
-      "R\010operator\"2\n\016DenyTxResponse\022 \n\002tx\030\001 \001(\013" +
-      "2\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\333\003\n\016Wat" +
-      "chTxRequest\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\022\036\n\tsu" +
-      "bmitter\030\002 \001(\tH\000R\tsubmitter\022(\n\003all\030\003 \001(\0132" +
-      "\024.fencepost.v1.AllTxsH\000R\003all\0224\n\007request\030" +
-      "\007 \001(\0132\030.fencepost.v1.RequestKeyH\000R\007reque" +
-      "st\022\'\n\003txs\030\n \001(\0132\023.fencepost.v1.TxIdsH\000R\003" +
-      "txs\022\024\n\004pool\030\024 \001(\tH\000R\004pool\022!\n\014resume_toke" +
-      "n\030\004 \001(\tR\013resumeToken\022\037\n\013until_final\030\005 \001(" +
-      "\010R\nuntilFinal\0227\n\theartbeat\030\006 \001(\0132\031.googl" +
-      "e.protobuf.DurationR\theartbeat\022\026\n\006labels" +
-      "\030\010 \003(\tR\006labels\022-\n\006states\030\t \003(\0162\025.fencepo" +
-      "st.v1.TxStateR\006states\022%\n\016account_events\030" +
-      "( \001(\010R\raccountEventsB\010\n\006target\"\036\n\005TxIds\022" +
-      "\025\n\006tx_ids\030\001 \003(\tR\005txIds\"|\n\tHeartbeat\022.\n\004t" +
-      "ime\030\001 \001(\0132\032.google.protobuf.TimestampR\004t" +
-      "ime\022\026\n\006behind\030\002 \001(\010R\006behind\022\'\n\017missing_l" +
-      "edgers\030\003 \003(\tR\016missingLedgers\"\232\002\n\017WatchTx" +
-      "Response\022-\n\005event\030\001 \001(\0132\025.fencepost.v1.T" +
-      "xEventH\000R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fenc" +
-      "epost.v1.TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001" +
-      "(\0132\027.fencepost.v1.HeartbeatH\000R\theartbeat" +
-      "\022A\n\raccount_event\030( \001(\0132\032.fencepost.v1.A" +
-      "ccountEventH\000R\014accountEvent\022!\n\014resume_to" +
-      "ken\030\004 \001(\tR\013resumeTokenB\t\n\007message*\306\001\n\007Tx" +
-      "State\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_ST" +
-      "ATE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021" +
-      "TX_STATE_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022" +
-      "\026\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAIL" +
-      "ED_FINAL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*\274\001\n\nT" +
-      "xSubState\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022" +
-      "\030\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STAT" +
-      "E_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF" +
-      "\020\003\022\031\n\025TX_SUB_STATE_UNFUNDED\020\004\022\"\n\036TX_SUB_" +
-      "STATE_AWAITING_APPROVAL\020\005*x\n\010Executed\022\030\n" +
-      "\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKN" +
-      "OWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCE" +
-      "SS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\222\004\n\013TxEventK" +
-      "ind\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX" +
-      "_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_AL" +
-      "LOCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035" +
-      "\n\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVEN" +
-      "T_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORG" +
-      "ED\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_" +
-      "EVENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CAN" +
-      "CEL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELL" +
-      "ED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVEN" +
-      "T_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEU" +
-      "ED\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EV" +
-      "ENT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CON" +
-      "FIRMATIONS\020\020\022\032\n\026TX_EVENT_KIND_APPROVED\020\021" +
-      "*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFIED\020\000\022\021\n\rT" +
-      "X_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002*Z\n\020" +
-      "AccountEventKind\022\"\n\036ACCOUNT_EVENT_KIND_U" +
-      "NSPECIFIED\020\000\022\"\n\036ACCOUNT_EVENT_KIND_LOW_B" +
-      "ALANCE\020\001*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIF" +
-      "IED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STA" +
-      "NDARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOut" +
-      "come\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030" +
-      "CANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUT" +
-      "COME_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREA" +
-      "DY_FINAL\020\0032\201\006\n\tTxService\022I\n\010CreateTx\022\035.f" +
-      "encepost.v1.CreateTxRequest\032\036.fencepost." +
-      "v1.CreateTxResponse\022X\n\rBatchCreateTx\022\".f" +
-      "encepost.v1.BatchCreateTxRequest\032#.fence" +
-      "post.v1.BatchCreateTxResponse\022O\n\nSimulat" +
-      "eTx\022\037.fencepost.v1.SimulateTxRequest\032 .f" +
-      "encepost.v1.SimulateTxResponse\022@\n\005GetTx\022" +
-      "\032.fencepost.v1.GetTxRequest\032\033.fencepost." +
-      "v1.GetTxResponse\022F\n\007ListTxs\022\034.fencepost." +
-      "v1.ListTxsRequest\032\035.fencepost.v1.ListTxs" +
-      "Response\022I\n\010CancelTx\022\035.fencepost.v1.Canc" +
-      "elTxRequest\032\036.fencepost.v1.CancelTxRespo" +
-      "nse\022L\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUpT" +
-      "xRequest\032\037.fencepost.v1.SpeedUpTxRespons" +
-      "e\022L\n\tApproveTx\022\036.fencepost.v1.ApproveTxR" +
-      "equest\032\037.fencepost.v1.ApproveTxResponse\022" +
-      "C\n\006DenyTx\022\033.fencepost.v1.DenyTxRequest\032\034" +
-      ".fencepost.v1.DenyTxResponse\022H\n\007WatchTx\022" +
-      "\034.fencepost.v1.WatchTxRequest\032\035.fencepos" +
-      "t.v1.WatchTxResponse0\001BT\n\020dev.fencepost." +
-      "v1P\001Z>github.com/fencepost/fencepost/gen" +
-      "/go/fencepost/v1;fencepostv1b\006proto3"
+      "submitter\022%\n\016needs_approval\030\027 \001(\010R\rneeds" +
+      "Approval\"Q\n\024BatchCreateTxRequest\0229\n\010requ" +
+      "ests\030\001 \003(\0132\035.fencepost.v1.CreateTxReques" +
+      "tR\010requests\"T\n\025BatchCreateTxResponse\022;\n\007" +
+      "results\030\001 \003(\0132!.fencepost.v1.BatchCreate" +
+      "TxResultR\007results\"\211\001\n\023BatchCreateTxResul" +
+      "t\022\"\n\002tx\030\001 \001(\0132\020.fencepost.v1.TxH\000R\002tx\022*\n" +
+      "\005error\030\002 \001(\0132\022.google.rpc.StatusH\000R\005erro" +
+      "r\022\030\n\007created\030\003 \001(\010R\007createdB\010\n\006result\"]\n" +
+      "\nRequestKey\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitte" +
+      "r\022\035\n\nrequest_id\030\002 \001(\tR\trequestId\022\022\n\004pool" +
+      "\030\003 \001(\tR\004pool\"\242\001\n\014GetTxRequest\022\025\n\005tx_id\030\001" +
+      " \001(\tH\000R\004txId\0224\n\007request\030\002 \001(\0132\030.fencepos" +
+      "t.v1.RequestKeyH\000R\007request\022\024\n\004hash\030\004 \001(\t" +
+      "H\000R\004hash\022(\n\004view\030\003 \001(\0162\024.fencepost.v1.Tx" +
+      "ViewR\004viewB\005\n\003key\"1\n\rGetTxResponse\022 \n\002tx" +
+      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\236\003\n\016ListTxs" +
+      "Request\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022-\n" +
+      "\006states\030\002 \003(\0162\025.fencepost.v1.TxStateR\006st" +
+      "ates\022\033\n\tpage_size\030\003 \001(\005R\010pageSize\022\035\n\npag" +
+      "e_token\030\004 \001(\tR\tpageToken\022(\n\004view\030\005 \001(\0162\024" +
+      ".fencepost.v1.TxViewR\004view\022\026\n\006labels\030\006 \003" +
+      "(\tR\006labels\022=\n\014created_from\030\007 \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\013createdFrom\022A\n\016cre" +
+      "ated_before\030\010 \001(\0132\032.google.protobuf.Time" +
+      "stampR\rcreatedBefore\022\022\n\004pool\030\024 \001(\tR\004pool" +
+      "\022+\n\021awaiting_approval\030\025 \001(\010R\020awaitingApp" +
+      "roval\"\206\001\n\017ListTxsResponse\022\"\n\003txs\030\001 \003(\0132\020" +
+      ".fencepost.v1.TxR\003txs\022&\n\017next_page_token" +
+      "\030\002 \001(\tR\rnextPageToken\022\'\n\017missing_ledgers" +
+      "\030\003 \003(\tR\016missingLedgers\"Z\n\017CancelTxReques" +
+      "t\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006" +
+      "reason\022\032\n\010operator\030\003 \001(\tR\010operator\"k\n\020Ca" +
+      "ncelTxResponse\0225\n\007outcome\030\001 \001(\0162\033.fencep" +
+      "ost.v1.CancelOutcomeR\007outcome\022 \n\002tx\030\002 \001(" +
+      "\0132\020.fencepost.v1.TxR\002tx\"[\n\020SpeedUpTxRequ" +
+      "est\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\t" +
+      "R\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"5\n\021" +
+      "SpeedUpTxResponse\022 \n\002tx\030\001 \001(\0132\020.fencepos" +
+      "t.v1.TxR\002tx\"[\n\020ApproveTxRequest\022\023\n\005tx_id" +
+      "\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010" +
+      "operator\030\003 \001(\tR\010operator\"5\n\021ApproveTxRes" +
+      "ponse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"" +
+      "X\n\rDenyTxRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n" +
+      "\006reason\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR" +
+      "\010operator\"2\n\016DenyTxResponse\022 \n\002tx\030\001 \001(\0132" +
+      "\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\333\003\n\016Watc" +
+      "hTxRequest\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\022\036\n\tsub" +
+      "mitter\030\002 \001(\tH\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024" +
+      ".fencepost.v1.AllTxsH\000R\003all\0224\n\007request\030\007" +
+      " \001(\0132\030.fencepost.v1.RequestKeyH\000R\007reques" +
+      "t\022\'\n\003txs\030\n \001(\0132\023.fencepost.v1.TxIdsH\000R\003t" +
+      "xs\022\024\n\004pool\030\024 \001(\tH\000R\004pool\022!\n\014resume_token" +
+      "\030\004 \001(\tR\013resumeToken\022\037\n\013until_final\030\005 \001(\010" +
+      "R\nuntilFinal\0227\n\theartbeat\030\006 \001(\0132\031.google" +
+      ".protobuf.DurationR\theartbeat\022\026\n\006labels\030" +
+      "\010 \003(\tR\006labels\022-\n\006states\030\t \003(\0162\025.fencepos" +
+      "t.v1.TxStateR\006states\022%\n\016account_events\030(" +
+      " \001(\010R\raccountEventsB\010\n\006target\"\036\n\005TxIds\022\025" +
+      "\n\006tx_ids\030\001 \003(\tR\005txIds\"|\n\tHeartbeat\022.\n\004ti" +
+      "me\030\001 \001(\0132\032.google.protobuf.TimestampR\004ti" +
+      "me\022\026\n\006behind\030\002 \001(\010R\006behind\022\'\n\017missing_le" +
+      "dgers\030\003 \003(\tR\016missingLedgers\"\232\002\n\017WatchTxR" +
+      "esponse\022-\n\005event\030\001 \001(\0132\025.fencepost.v1.Tx" +
+      "EventH\000R\005event\022.\n\010snapshot\030\002 \001(\0132\020.fence" +
+      "post.v1.TxH\000R\010snapshot\0227\n\theartbeat\030\003 \001(" +
+      "\0132\027.fencepost.v1.HeartbeatH\000R\theartbeat\022" +
+      "A\n\raccount_event\030( \001(\0132\032.fencepost.v1.Ac" +
+      "countEventH\000R\014accountEvent\022!\n\014resume_tok" +
+      "en\030\004 \001(\tR\013resumeTokenB\t\n\007message*\306\001\n\007TxS" +
+      "tate\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_STA" +
+      "TE_QUEUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021T" +
+      "X_STATE_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026" +
+      "\n\022TX_STATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAILE" +
+      "D_FINAL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*\274\001\n\nTx" +
+      "SubState\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030" +
+      "\n\024TX_SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE" +
+      "_INCLUDED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020" +
+      "\003\022\031\n\025TX_SUB_STATE_UNFUNDED\020\004\022\"\n\036TX_SUB_S" +
+      "TATE_AWAITING_APPROVAL\020\005*x\n\010Executed\022\030\n\024" +
+      "EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNO" +
+      "WN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCES" +
+      "S\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\222\004\n\013TxEventKi" +
+      "nd\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_" +
+      "EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALL" +
+      "OCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n" +
+      "\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVENT" +
+      "_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORGE" +
+      "D\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_E" +
+      "VENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANC" +
+      "EL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLE" +
+      "D\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT" +
+      "_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUE" +
+      "D\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EVE" +
+      "NT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CONF" +
+      "IRMATIONS\020\020\022\032\n\026TX_EVENT_KIND_APPROVED\020\021*" +
+      "J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFIED\020\000\022\021\n\rTX" +
+      "_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002*Z\n\020A" +
+      "ccountEventKind\022\"\n\036ACCOUNT_EVENT_KIND_UN" +
+      "SPECIFIED\020\000\022\"\n\036ACCOUNT_EVENT_KIND_LOW_BA" +
+      "LANCE\020\001*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFI" +
+      "ED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STAN" +
+      "DARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOutc" +
+      "ome\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030C" +
+      "ANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUTC" +
+      "OME_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREAD" +
+      "Y_FINAL\020\0032\201\006\n\tTxService\022I\n\010CreateTx\022\035.fe" +
+      "ncepost.v1.CreateTxRequest\032\036.fencepost.v" +
+      "1.CreateTxResponse\022X\n\rBatchCreateTx\022\".fe" +
+      "ncepost.v1.BatchCreateTxRequest\032#.fencep" +
+      "ost.v1.BatchCreateTxResponse\022O\n\nSimulate" +
+      "Tx\022\037.fencepost.v1.SimulateTxRequest\032 .fe" +
+      "ncepost.v1.SimulateTxResponse\022@\n\005GetTx\022\032" +
+      ".fencepost.v1.GetTxRequest\032\033.fencepost.v" +
+      "1.GetTxResponse\022F\n\007ListTxs\022\034.fencepost.v" +
+      "1.ListTxsRequest\032\035.fencepost.v1.ListTxsR" +
+      "esponse\022I\n\010CancelTx\022\035.fencepost.v1.Cance" +
+      "lTxRequest\032\036.fencepost.v1.CancelTxRespon" +
+      "se\022L\n\tSpeedUpTx\022\036.fencepost.v1.SpeedUpTx" +
+      "Request\032\037.fencepost.v1.SpeedUpTxResponse" +
+      "\022L\n\tApproveTx\022\036.fencepost.v1.ApproveTxRe" +
+      "quest\032\037.fencepost.v1.ApproveTxResponse\022C" +
+      "\n\006DenyTx\022\033.fencepost.v1.DenyTxRequest\032\034." +
+      "fencepost.v1.DenyTxResponse\022H\n\007WatchTx\022\034" +
+      ".fencepost.v1.WatchTxRequest\032\035.fencepost" +
+      ".v1.WatchTxResponse0\001BT\n\020dev.fencepost.v" +
+      "1P\001Z>github.com/fencepost/fencepost/gen/" +
+      "go/fencepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -550,7 +551,7 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_fencepost_v1_SimulateTxResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_SimulateTxResponse_descriptor,
-        new java.lang.String[] { "OutcomeClass", "Message", "GasLimit", "FeeCap", "Tip", "L1Fee", "MaxCost", "MissingFunds", "DeniedBy", "Submitter", });
+        new java.lang.String[] { "OutcomeClass", "Message", "GasLimit", "FeeCap", "Tip", "L1Fee", "MaxCost", "MissingFunds", "DeniedBy", "Submitter", "NeedsApproval", });
     internal_static_fencepost_v1_BatchCreateTxRequest_descriptor =
       getDescriptor().getMessageType(13);
     internal_static_fencepost_v1_BatchCreateTxRequest_fieldAccessorTable = new

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// TestStatus_ApprovalsWait_Shown: with their age and the command that lists them.
+func TestStatus_ApprovalsWait_Shown(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		totals *pb.LedgerTotals
+		want   string
+	}{
+		"none": {&pb.LedgerTotals{}, "Nothing needs a decision."},
+		"two": {&pb.LedgerTotals{AwaitingApproval: 2,
+			OldestApprovalTime: timestamppb.New(now.Add(-time.Hour))},
+			"  2 awaiting approval, oldest waits 1h0m0s   " +
+				"# fencepost tx list --awaiting-approval --wide"},
+	} {
+		var out strings.Builder
+		o := overview{status: &pb.GetStatusResponse{Totals: c.totals, Time: timestamppb.New(now)}}
+		if err := o.print(&out); err != nil || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s: %v\n%s", name, err, out.String())
+		}
+	}
+}
+
+// TestBalances_TopUp_WaitingShown: a top-up without a transaction is no payment yet.
+func TestBalances_TopUp_WaitingShown(t *testing.T) {
+	t.Parallel()
+	for want, b := range map[string]*pb.Balance{
+		"":            {},
+		"7 (decided)": {TopUp: &pb.TopUp{Amount: "7"}},
+		"7":           {TopUp: &pb.TopUp{Amount: "7", TxId: "x"}},
+		"NO_RULE":     {TopUp: &pb.TopUp{Amount: "7"}, TopUpHeld: "NO_RULE"},
+	} {
+		if got := topUpOf(b); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package status
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Keys of ErrorInfo's metadata of a transaction that a policy denies: see ErrorReason.
+const (
+	metadataRule      = "rule"
+	metadataLimit     = "limit"
+	metadataRequested = "requested"
+	metadataUsed      = "used"
+	metadataReset     = "reset_time"
+)
+
+// PolicyDenied rejects a transaction that the policy of its caller denies. Beyond the rate of the
+// policy the client is asked to wait, like at other limits of callers. All that it reports is of
+// this caller.
+func PolicyDenied(caller string, denied *store.PolicyError) error {
+	e := &refusedError{metadata: map[string]string{metadataRule: string(denied.Rule)}}
+	if wait := denied.RetryAfter(); wait > 0 {
+		rate := strconv.FormatFloat(denied.Rate, 'f', -1, 64)
+		e.metadata[metadataLimit] = rate
+		e.mapping = mapping{
+			code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_CALLER_LIMITED,
+			message: fmt.Sprintf("policy of caller %q: rule %s allows %s, on all nodes together; "+
+				"nothing was queued; retry the call unchanged later", caller, denied.Rule, rate),
+			retry: wait,
+		}
+		return e
+	}
+	cause, remedy := "", "change the transaction, or ask for another policy"
+	if denied.Day != nil {
+		cause, remedy = beyondDay(denied.Rule, denied.Day)
+		maps.Copy(e.metadata, dayMetadata(denied.Day))
+	}
+	e.mapping = mapping{
+		code: codes.PermissionDenied, reason: pb.ErrorReason_ERROR_REASON_POLICY_DENIED,
+		message: fmt.Sprintf("denied by the policy of caller %q: rule %s%s; nothing was queued; %s",
+			caller, denied.Rule, cause, remedy),
+	}
+	return e
+}
+
+// beyondDay explains the quota of a day that a transaction exceeds.
+func beyondDay(rule txn.Rule, q *store.DayQuota) (cause, remedy string) {
+	unit := "wei"
+	if rule == txn.RuleDayGas {
+		unit = "gas"
+	}
+	switch {
+	case rule == txn.RuleDayGas && q.Requested.IsZero():
+		return " counts gas limits, and the transaction has none",
+			"set payload.gas_limit, then retry"
+	case q.Ends.IsZero():
+		return fmt.Sprintf(" allows %s %s a day, and %s are requested", q.Limit.Dec(), unit,
+			q.Requested.Dec()), "request less, or ask for another policy"
+	}
+	return fmt.Sprintf(" allows %s %s a day on a chain, %s are used, and %s are requested",
+			q.Limit.Dec(), unit, q.Used.Dec(), q.Requested.Dec()),
+		"request less, or retry unchanged after " + q.Ends.UTC().Format(time.RFC3339)
+}
+
+func dayMetadata(q *store.DayQuota) map[string]string {
+	m := map[string]string{metadataLimit: q.Limit.Dec(), metadataRequested: q.Requested.Dec()}
+	if !q.Ends.IsZero() {
+		m[metadataUsed] = q.Used.Dec()
+		m[metadataReset] = q.Ends.UTC().Format(time.RFC3339)
+	}
+	return m
+}
