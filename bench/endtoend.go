@@ -97,7 +97,7 @@ func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
 	if err := f.warmUp(ctx, e); err != nil {
 		return errors.Join(err, stop())
 	}
-	before, err := s.measure(ctx)
+	before, err := e.begin(ctx, s)
 	if err != nil {
 		return errors.Join(err, stop())
 	}
@@ -127,7 +127,7 @@ func (e endToEnd) wholeLives(ctx context.Context, b *bench, s *service, f *flow)
 	if err := f.waitForFinal(ctx, window*f.atOnce*e.submitters); err != nil {
 		return errors.Join(err, stop())
 	}
-	before, err := s.measure(ctx)
+	before, err := e.begin(ctx, s)
 	if err != nil {
 		return errors.Join(err, stop())
 	}
@@ -141,6 +141,14 @@ func (e endToEnd) wholeLives(ctx context.Context, b *bench, s *service, f *flow)
 	}
 	e.report(b, seen, before, after)
 	return nil
+}
+
+// begin measures before the counted part, during which PostgreSQL does no work of its own.
+func (e endToEnd) begin(ctx context.Context, s *service) (state, error) {
+	if err := s.ledger.pauseAutovacuum(ctx); err != nil {
+		return state{}, err
+	}
+	return s.measure(ctx)
 }
 
 // hold lets it run, and takes profiles of it where they are wanted.

@@ -80,13 +80,32 @@ func (d *database) newLedger(ctx context.Context) (*ledger, error) {
 	if l.conn, err = pgx.Connect(ctx, l.url); err != nil {
 		return nil, err
 	}
-	if _, err := l.conn.Exec(ctx, "CREATE EXTENSION pg_stat_statements"); err != nil {
+	if _, err = l.conn.Exec(ctx, "CREATE EXTENSION pg_stat_statements"); err == nil {
+		err = l.setAutovacuum(ctx, "ALTER SYSTEM RESET autovacuum")
+	}
+	if err != nil {
 		return nil, errors.Join(err, l.conn.Close(ctx))
 	}
 	return l, nil
 }
 
 func (l *ledger) close() { _ = l.conn.Close(context.Background()) }
+
+// pauseAutovacuum keeps autovacuum from beginning in any database, until the next ledger is made.
+// Each table that it analyzes is a transaction, which would count as one of Fencepost. After such a
+// transaction the feed may also need one more (see FeedHead).
+func (l *ledger) pauseAutovacuum(ctx context.Context) error {
+	return l.setAutovacuum(ctx, "ALTER SYSTEM SET autovacuum = off")
+}
+
+func (l *ledger) setAutovacuum(ctx context.Context, statement string) error {
+	for _, sql := range []string{statement, "SELECT pg_reload_conf() -- pg_stat_statements"} {
+		if _, err := l.conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("set autovacuum: %w", err)
+		}
+	}
+	return nil
+}
 
 // work is the work of a server so far.
 type work struct {
@@ -98,8 +117,8 @@ type work struct {
 	at      time.Time
 }
 
-// measure reads the counters: statements in this database, transactions that wrote (each took an
-// xid and waited for the disk), and bytes of WAL.
+// measure reads the counters: statements in this database, transactions of the server that wrote
+// (each took an xid and waited for the disk), and bytes of WAL.
 func (l *ledger) measure(ctx context.Context) (work, error) {
 	w := work{
 		by:      map[string]float64{},
