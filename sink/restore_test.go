@@ -83,7 +83,10 @@ func TestRunner_DumpRestored_EveryEventDelivered(t *testing.T) {
 				return sink.Result{Verdict: sink.Unavailable, Cause: "down"}
 			})
 			l.grow(2)
-			l.eventually("the others flow", func() bool { return r.count() == 4+3 })
+			l.eventually("the others flow, and are recorded", func() bool {
+				all, err := a.SinkCursors(l.ctx, "hook")
+				return err == nil && r.count() == 4+3 && all[0].Delivered == 4+3
+			})
 			a.stop()
 			l.grow(3)
 			file := l.dump(pg)
