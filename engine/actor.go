@@ -340,7 +340,7 @@ func (a *actor) load(ctx context.Context) error {
 	a.head.Store(int32(queueHeadOf(ledger.Submitter)))
 	a.audited, a.auditSent = audited, false
 	a.ended = ended
-	a.account, a.suspicion = nil, nil
+	a.forgetReads()
 	a.trial = nil
 	a.nonces = nonces{isolation: a.nonces.isolation}
 	a.used = txn.UsedNonce{}
@@ -350,6 +350,12 @@ func (a *actor) load(ctx context.Context) error {
 	a.publishFacts()
 	a.mail.Store(true)
 	return nil
+}
+
+// forgetReads drops all reads of the account.
+func (a *actor) forgetReads() {
+	a.account, a.suspicion = nil, nil
+	a.nonceUse = nil
 }
 
 // mayBePooled returns the newest attempt of a loaded transaction that a pool may have. An original

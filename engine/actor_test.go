@@ -128,6 +128,28 @@ func TestActor_Memory_MatchesLedger(t *testing.T) {
 	}
 }
 
+// TestNonceUse_LedgerReloaded_Discarded: another owner may have acted since it was found.
+func TestNonceUse_LedgerReloaded_Discarded(t *testing.T) {
+	t.Parallel()
+	w := newSharedKeyHarness(t)
+	var reloads, kept atomic.Int32
+	w.mirrored(&mirror{reload: func(a *actor) bool {
+		n := reloads.Load()
+		if n > 0 && a.nonceUse != nil {
+			kept.Add(1)
+		}
+		if n == 3 {
+			return false
+		}
+		a.nonceUse = &txn.NonceUse{}
+		return reloads.Add(1) > 0
+	}})
+	w.confirmOne("one")
+	if reloads.Load() != 3 || kept.Load() > 0 {
+		t.Errorf("%d reloads, kept %d times", reloads.Load(), kept.Load())
+	}
+}
+
 // TestRequeue_LedgerReloaded_StillConfirmed makes the owner read its ledger again while a requeued
 // transaction waits.
 func TestRequeue_LedgerReloaded_StillConfirmed(t *testing.T) {
@@ -287,10 +309,12 @@ func TestAccountRead_StateChanged_Discarded(t *testing.T) {
 			Open:   []txn.Tx{tx},
 		}
 		a.account, a.suspicion = &txn.Account{}, &txn.Suspicion{}
+		a.nonceUse = &txn.NonceUse{}
 		a.apply(&txn.View{Now: time.Unix(2, 0), Cursor: a.ledger.Cursor}, &c.change)
-		if a.account != nil != c.kept || a.suspicion != nil != c.kept {
-			t.Errorf("after %s: account %v, suspicion %v", name, a.account,
-				a.suspicion)
+		if a.account != nil != c.kept || a.suspicion != nil != c.kept ||
+			a.nonceUse != nil != c.kept {
+			t.Errorf("after %s: account %v, suspicion %v, nonce use %v", name, a.account,
+				a.suspicion, a.nonceUse)
 		}
 	}
 }

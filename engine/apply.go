@@ -97,7 +97,7 @@ func (a *actor) applyGuard(v *txn.View, c *txn.Change) {
 			freed.Next, freed.LastBlock = u.To, 0
 		}
 		a.ledger.Cursor = &freed
-		a.account, a.suspicion = nil, nil // read for the decision; the next send needs its own read
+		a.forgetReads() // for the decision; the next send needs its own read
 		a.log.Warn("submitter protection lifted", "protection", u.ID, "reason", u.Reason, "from",
 			uint64(u.Expect), "to", uint64(u.To))
 	}
@@ -130,8 +130,7 @@ func (a *actor) applyWrite(v *txn.View, w *txn.Write) {
 		a.used = txn.UsedNonce{}
 	}
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded && a.suspicion != nil {
-		// They describe the old branch, or suspected a transaction that is included.
-		a.account, a.suspicion = nil, nil
+		a.forgetReads() // of the old branch, or a suspicion of a transaction that is included
 	}
 	if a.put(tx, list) {
 		*list = slices.Delete(*list, i, i+1)

@@ -3,10 +3,12 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fencepost/fencepost/audit"
+	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/chain/devchain"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -100,6 +102,66 @@ func TestExternal_FillLostToClient_Ends(t *testing.T) {
 	if found, _, err := r.admin.AuditWhole(t.Context(), r.submitters[0]); err != nil ||
 		len(found) > 0 {
 		t.Fatalf("audit: %v %v", found, err)
+	}
+}
+
+// lyingEndpoint is a wrongEndpoint that also names a user of the nonce.
+type lyingEndpoint struct{ wrongEndpoint }
+
+func (l *lyingEndpoint) Consumer(ctx context.Context, address txn.Address,
+	nonce txn.Nonce) (*txn.Consumer, error) {
+	block, err := l.BlockByNumber(ctx, 1)
+	if !l.wrong.Load() || err != nil || block == nil {
+		return l.Chain.Consumer(ctx, address, nonce)
+	}
+	return &txn.Consumer{Block: 1, BlockHash: block.Hash, TxHash: txn.Hash{8}}, nil
+}
+
+// TestExternal_OneEndpointWrong_FillContinues: one endpoint shows the nonce as used, and another
+// one does not. The cancel transaction does not end, since no other one can fill the nonce.
+func TestExternal_OneEndpointWrong_FillContinues(t *testing.T) {
+	t.Parallel()
+	r, memory := externalChain(t, 8)
+	r.policy.ResubmitInterval = 10 * time.Millisecond
+	r.policy.AuditDepth = r.policy.Confirmations + 20
+	memory.Mine(int(r.policy.AuditDepth) + 10)
+	c := &lyingEndpoint{wrongEndpoint{Chain: memory}}
+	var sent atomic.Int32
+	memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
+		if call.Method == chaintest.MethodSend && c.wrong.Load() {
+			sent.Add(1)
+			return chaintest.Swallow()
+		}
+		return chaintest.Fault{}
+	})
+	n := r.startNode("a", func(o *Options) { o.Chains[0].Chain = c })
+	id, nonce := r.allocateNonce(n.store, "k")
+	r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestQuarantine}, txn.Applied)
+	c.wrong.Store(true)
+	fill, err := r.admin.QueueReserved(t.Context(), store.ReservedTx{Reservation: id,
+		Payload: txn.CancelPayload(devchain.Address(0))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := int32(0)
+	r.eventually("it is broadcast three times while it is STUCK", func() error {
+		memory.Mine(1)
+		is, err := r.admin.Tx(context.Background(), fill)
+		switch {
+		case err != nil || is.State.Final():
+			return err
+		case is.State == txn.Stuck && least == 0:
+			least = sent.Load() + 3
+		}
+		if least == 0 || sent.Load() < least {
+			return fmt.Errorf("%s, broadcast %d times", is.State, sent.Load())
+		}
+		return nil
+	})
+	r.nonceIs(nonce, txn.NoncePending, "")
+	c.wrong.Store(false)
+	if is := r.mineUntilFinal(memory, fill); is.State != txn.Confirmed || *is.Nonce != nonce {
+		t.Fatalf("it ended as %s, executed %s: %s", is.State, is.Executed, is.LastError)
 	}
 }
 

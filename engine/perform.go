@@ -178,7 +178,7 @@ func (a *actor) investigate(ctx context.Context, v *txn.View,
 		a.log.Warn("transaction found in a block; its receipt was late", "tx_hash",
 			by.TxHash.Hex(), "block", by.Block)
 		a.track.Locate(by.TxHash, by.Block, by.BlockHash)
-		return performed{remember: func() { a.account, a.suspicion = nil, nil }}, nil
+		return performed{remember: a.forgetReads}, nil
 	}
 	return performed{change: txn.Investigated(v, s, by)}, a.e.Gate(ctx, BeforeRecord, a.id)
 }
@@ -192,7 +192,8 @@ func (a *actor) findConsumer(ctx context.Context, v *txn.View,
 		return performed{}, ctx.Err()
 	}
 	use := &txn.NonceUse{
-		CommandID: s.CommandID, Tx: s.Tx.ID, At: v.Now, By: by, Unavailable: err != nil,
+		CommandID: s.CommandID, Tx: s.Tx.ID, At: v.Now, Head: v.Head,
+		By: by, Unavailable: err != nil,
 	}
 	if s.CommandID == 0 && (txn.Finding{Tx: s.Tx}).RefutedBy(by) { // its receipt was late
 		a.track.Locate(by.TxHash, by.Block, by.BlockHash)

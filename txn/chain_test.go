@@ -170,7 +170,7 @@ func (c *chained) step(t fataler, answer Class, prep Preparation) (rested bool) 
 		c.view.Account = &a
 	case FindConsumer:
 		c.view.NonceUse = &NonceUse{CommandID: s.CommandID, Tx: s.Tx.ID, At: c.view.Now,
-			By: c.consumerOf(*s.Tx.Nonce)}
+			Head: c.view.Head, By: c.consumerOf(*s.Tx.Nonce)}
 		if by := c.view.NonceUse.By; c.pruned && by != nil && by.Block+
 			c.view.Policy.Confirmations < c.head {
 			c.view.NonceUse.By = nil

@@ -102,6 +102,7 @@ type NonceUse struct {
 	CommandID   int64     // the command; 0: none
 	Tx          TxID      // whose nonce it is
 	At          time.Time // local time of the view that required it
+	Head        uint64    // of that view
 	By          *Consumer // nil: unknown
 	Unavailable bool      // because no endpoint responded, which does not identify the consumer
 }

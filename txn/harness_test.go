@@ -122,7 +122,7 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		w.view.Open = Diagnosed(&w.view, s, cmp.Or(w.pooled, InPool))
 	case FindConsumer:
 		w.view.NonceUse = &NonceUse{CommandID: s.CommandID, Tx: s.Tx.ID, At: w.view.Now,
-			By: w.consumer}
+			Head: w.view.Head, By: w.consumer}
 	case Investigate:
 		w.apply(t, Investigated(&w.view, s, w.consumer))
 	case *Replace:

@@ -110,6 +110,15 @@ func TestFill_NonceUsedByClient_Ends(t *testing.T) {
 		}, No},
 		"ledger restored":    {other(deep), func(_ *View, tx *Tx) { tx.Restored = true }, Unknown},
 		"a client signed it": {other(deep), func(_ *View, tx *Tx) { tx.Signed = true }, ""},
+		"nonce not accepted": {other(deep), func(v *View, _ *Tx) {
+			v.External.Nonces = []ExternalNonce{{State: NoncePending, Since: v.Now}}
+			v.External.Settled, v.External.Before = 1, 0 // another endpoint shows it unused
+			v.External.ReadAt = v.Now
+		}, ""},
+		"another nonce not accepted": {other(deep), func(v *View, _ *Tx) {
+			v.External.Nonces = []ExternalNonce{{Nonce: 1, State: NoncePending, Since: v.Now}}
+			v.External.ReadAt = v.Now
+		}, No},
 		"protected": {other(deep), func(v *View, _ *Tx) {
 			v.Cursor.Protected = &Protected{Reason: ProtectByOperator}
 		}, ""},
@@ -125,7 +134,7 @@ func TestFill_NonceUsedByClient_Ends(t *testing.T) {
 			if find.Tx.ID != tx.ID || find.CommandID != 0 {
 				t.Errorf("%s: %+v", name, find)
 			}
-			v.NonceUse = &NonceUse{Tx: find.Tx.ID, At: v.Now, By: c.by}
+			v.NonceUse = &NonceUse{Tx: find.Tx.ID, At: v.Now, Head: v.Head, By: c.by}
 			step = Decide(v)
 		}
 		r, ok := step.(Record)
@@ -147,7 +156,9 @@ func TestFill_NonceUsedByClient_Ends(t *testing.T) {
 func TestFill_ReceiptUnknown_Waits(t *testing.T) {
 	t.Parallel()
 	v, tx := lostFill()
-	v.NonceUse = &NonceUse{Tx: tx.ID, At: v.Now, By: &Consumer{Block: 1, TxHash: Hash{2}}}
+	v.NonceUse = &NonceUse{
+		Tx: tx.ID, At: v.Now, Head: v.Head, By: &Consumer{Block: 1, TxHash: Hash{2}},
+	}
 	v.Inclusion = func(Hash) Inclusion { return Inclusion{} }
 	if step, ok := Decide(v).(Rest); !ok {
 		t.Errorf("decided %+v", step)
@@ -172,6 +183,29 @@ func TestFill_UserUnknown_AskedOncePerBroadcast(t *testing.T) {
 		t.Fatalf("while it is not due %+v", step)
 	}
 	v.Now = tx.Due
+	if step, ok := Decide(v).(FindConsumer); !ok {
+		t.Fatalf("when it is due again %+v", step)
+	}
+}
+
+// TestFill_EndNotCommitted_UserAskedAgain: the use that was found may be gone when its block would
+// be at the audit depth. So a use that was found above it proves nothing later, however long a
+// commit takes.
+func TestFill_EndNotCommitted_UserAskedAgain(t *testing.T) {
+	t.Parallel()
+	v, tx := lostFill()
+	v.NonceUse = &NonceUse{
+		Tx: tx.ID, At: v.Now, Head: v.Head,
+		By: &Consumer{Block: 95, BlockHash: Hash{7}, TxHash: Hash{2}},
+	}
+	for range 2 {
+		claim, ok := Decide(v).(Record)
+		if !ok || len(claim.Change.Writes) != 1 || !claim.Change.Writes[0].Turn.Claimed {
+			t.Fatalf("at block %d decided %+v", v.Head, claim)
+		}
+		v.Now, v.Head = v.Now.Add(10*time.Minute), 400 // the claim was not committed
+	}
+	tx.Due = v.Now
 	if step, ok := Decide(v).(FindConsumer); !ok {
 		t.Fatalf("when it is due again %+v", step)
 	}

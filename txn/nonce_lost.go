@@ -1,6 +1,9 @@
 package txn
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A client may use the nonce of its reservation by a transaction that Fencepost does not know. A
 // transaction that Fencepost tracks for that nonce has lost it then, and is STUCK. No protection
@@ -15,12 +18,13 @@ func (v *View) lost(tx *Tx) bool {
 }
 
 // endFill ends a cancel transaction that lost the nonce it fills, instead of its due broadcast. The
-// proof is that of FAIL: another transaction used the nonce, in a block at the depth of deepest,
-// and no attempt is included. Without it, as if no endpoint has state of that depth, the
-// transaction is broadcast again.
+// nonce must be ACCEPTED, which takes two reads of the account: no other transaction could ever
+// fill it. Another transaction must have used it in a block that was at the depth of deepest when
+// it was found, and no attempt may be included. Otherwise, as when no endpoint has state that old,
+// the transaction is broadcast again.
 func endFill(v *View, tx *Tx) (Step, bool) {
 	if !v.lost(tx) || !tx.fills() || tx.Turn.Claimed || tx.Due.After(v.Now) ||
-		v.Cursor.Protected != nil {
+		v.Cursor.Protected != nil || !v.External.accepted(*tx.Nonce) {
 		return nil, false
 	}
 	used := v.NonceUse
@@ -29,7 +33,7 @@ func endFill(v *View, tx *Tx) (Step, bool) {
 	}
 	seen, by := v.inclusion(tx), used.By
 	if !seen.Known || seen.Receipt != nil || by == nil || (Finding{Tx: tx}).RefutedBy(by) ||
-		by.Block+v.Policy.deepest() > v.Head {
+		by.Block+v.Policy.deepest() > min(used.Head, v.Head) {
 		return nil, false
 	}
 	if hash, known := v.canonicalHash(by.Block); known && hash != by.BlockHash {
@@ -42,4 +46,9 @@ func endFill(v *View, tx *Tx) (Step, bool) {
 	next.LastError = fmt.Sprintf("nonce %d was used before it was filled", *tx.Nonce) +
 		by.Evidence()
 	return Record{Change{Writes: v.move(tx, EventFailed, &next, 0)}}, true
+}
+
+// accepted reports whether a nonce below the cursor is ACCEPTED.
+func (x *ExternalView) accepted(nonce Nonce) bool {
+	return !slices.ContainsFunc(x.Nonces, func(n ExternalNonce) bool { return n.Nonce == nonce })
 }
