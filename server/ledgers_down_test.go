@@ -285,6 +285,9 @@ func TestLedgers_SinkDecision_InThoseThatHaveIt(t *testing.T) {
 		if h.count("sink_cursor WHERE status = 'PAUSED'") != 1 || h.count("sink_cursor") != 1 {
 			t.Error("a ledger has not paused the sink")
 		}
+		if h.count("sink_cursor WHERE position <> ''") != 1 {
+			t.Error("a paused sink has no position: it would lose the events of the pause")
+		}
 	}
 	retried, err := sinks.RetryUndelivered(n.ctx,
 		&pb.RetryUndeliveredRequest{Sink: "hook", Reason: why})

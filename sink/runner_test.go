@@ -191,6 +191,25 @@ func TestRunner_OperatorDecides(t *testing.T) {
 	})
 }
 
+// TestRunner_PausedBeforeItBegan_EventsKept: a sink is paused before a node delivers for it, as
+// PauseSink does in ledgers that lack it.
+func TestRunner_PausedBeforeItBegan_EventsKept(t *testing.T) {
+	t.Parallel()
+	l, r := newLedger(t), newReceiver(t)
+	s := l.open("operator")
+	l.must(s.EnsureSinks(l.ctx, []string{"hook"}))
+	l.must(s.SetSinkStatus(l.ctx, storeDecision("hook"), txn.SinkPaused))
+	l.run("a", r.settings("hook"))
+	l.eventually("a node has the lease", func() bool {
+		c, err := s.SinkCursors(l.ctx, "hook")
+		l.must(err)
+		return c[0].Owner != ""
+	})
+	l.create(s, 3)
+	l.must(s.SetSinkStatus(l.ctx, storeDecision("hook"), txn.SinkActive))
+	l.awaitAll(r)
+}
+
 // revisionKnown reports whether the pause was recorded.
 func (l *ledger) revisionKnown(s *store.Store) bool {
 	all, err := s.SinkCursors(l.ctx, "hook")

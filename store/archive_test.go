@@ -338,14 +338,14 @@ func TestArchive_Kept(t *testing.T) {
 	}
 }
 
-// TestArchive_Sink_KeepsUndelivered: events that a sink has not passed stay.
+// TestArchive_Sink_KeepsUndelivered: events that a sink has not passed stay, also those of a sink
+// that was paused before a node delivered.
 func TestArchive_Sink_KeepsUndelivered(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
 	k.must(s.EnsureSinks(k.ctx, []string{"shop"}))
-	behind := k.end(s)
-	k.exec("UPDATE sink_cursor SET position = $1", behind.String())
+	k.must(s.SetSinkStatus(k.ctx, SinkDecision{Sink: "shop"}, txn.SinkPaused))
 	id, _, _ := k.settledTxs(s, "alice", 1)
 	owner, _ := k.archivist()
 	k.eventually("no open transaction of another test holds back more than the sink", func() bool {

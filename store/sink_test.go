@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -170,6 +172,43 @@ func TestCommitSink_OperatorOrServerChanged_Conflict(t *testing.T) {
 	k.must(s.SetSinkStatus(k.ctx, d, txn.SinkActive))
 	p.Revision = k.cursor(s, "hook").Revision
 	k.sinkOutcome(s, l, p, Done)
+}
+
+// TestSetSinkStatus_NotBegun_GetsPosition: a decision gives a sink that has no position the end of
+// the feed, and never one of a feed that a restore or a fail-over has ended. Others keep theirs.
+func TestSetSinkStatus_NotBegun_GetsPosition(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	k.must(s.EnsureSinks(k.ctx, []string{"hook"}))
+	at := k.end(s)
+	for _, wrong := range []db.SetSinkStatusParams{{Epoch: at.Epoch + 1, Timeline: at.Timeline},
+		{Epoch: at.Epoch, Timeline: at.Timeline + 1}} {
+		wrong.Sink, wrong.Position = "hook", at.String()
+		wrong.Status = string(txn.SinkPaused)
+		row, err := s.read().SetSinkStatus(k.ctx, wrong)
+		if k.must(err); !row.Found || row.Done {
+			t.Errorf("with the end of another feed: %+v", row)
+		}
+	}
+	if c := k.cursor(s, "hook"); c.Position != "" || c.Status != txn.SinkActive {
+		t.Errorf("cursor %+v", c)
+	}
+	d := SinkDecision{Sink: "hook", Operator: "o", Reason: "r"}
+	k.must(s.SetSinkStatus(k.ctx, d, txn.SinkPaused))
+	paused := k.cursor(s, "hook").Position
+	if got, err := ParsePosition(paused); err != nil || got.Epoch != at.Epoch {
+		t.Fatalf("position %q: %v", paused, err)
+	}
+	k.queue(s, k.submitter(s, "alice"), "r")
+	k.must(s.SetSinkStatus(k.ctx, d, txn.SinkActive))
+	if got := k.cursor(s, "hook").Position; got != paused {
+		t.Errorf("a sink moved from %q to %q", paused, got)
+	}
+	d.Sink = "none"
+	if err := s.SetSinkStatus(k.ctx, d, txn.SinkPaused); !errors.Is(err, ErrSinkNotFound) {
+		t.Errorf("unknown sink: %v", err)
+	}
 }
 
 func TestSinkParked_LifeOfARow(t *testing.T) {

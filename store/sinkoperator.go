@@ -24,12 +24,29 @@ type SinkDecision struct {
 	From     string // of a replay: where it begins, as the operator gave it
 }
 
-// SetSinkStatus pauses or resumes a sink.
+// SetSinkStatus pauses or resumes a sink. One that has no position yet begins at the end of the
+// feed now, so that it delivers the events of a pause.
 func (s *Store) SetSinkStatus(ctx context.Context, d SinkDecision, status txn.SinkStatus) error {
 	verb := fmt.Sprintf("set the status of sink %q", d.Sink)
-	done, err := s.read().SetSinkStatus(ctx, db.SetSinkStatusParams{Sink: d.Sink,
-		Status: string(status), Reason: d.Reason, Operator: d.Operator, Caller: d.Caller})
-	return s.ofOneSink(ctx, verb, done, err)
+	for {
+		head, err := s.Head(ctx)
+		if err != nil {
+			return err
+		}
+		end := Position{Epoch: head.Epoch, Timeline: head.Timeline, Seen: head.Snapshot}
+		row, err := s.read().SetSinkStatus(ctx, db.SetSinkStatusParams{Sink: d.Sink,
+			Status: string(status), Reason: d.Reason, Operator: d.Operator, Caller: d.Caller,
+			Position: end.String(), Epoch: end.Epoch, Timeline: end.Timeline})
+		switch {
+		case err != nil:
+			return s.failed(ctx, verb, err)
+		case !row.Found:
+			return s.ofOneSink(ctx, verb, 0, nil)
+		case row.Done:
+			return nil
+		}
+		// the ledger failed over or was restored in between
+	}
 }
 
 // ReplaySink makes a sink continue at a position of this feed, or further back: at no event that it

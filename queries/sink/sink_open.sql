@@ -106,13 +106,19 @@ SELECT p.sink, p.tx_id, p.submitter_id, p.next_seq, p.last_seq, p.attempts, p.pa
  ORDER BY p.sink, p.tx_id
  LIMIT @max_rows::INT;
 
--- SetSinkStatus pauses or resumes.
+-- SetSinkStatus pauses or resumes. A sink without a position gets the given one, so that it keeps
+-- the events of a pause. It is not done if that is not of the ledger as it is now: see CommitSink.
 -- name: SetSinkStatus :one
 WITH decided AS (
     UPDATE sink_cursor c
        SET status = @status::TEXT, reason = @reason::TEXT, operator = @operator::TEXT,
+           position = CASE WHEN c.position = '' THEN @position::TEXT ELSE c.position END,
            revision = c.revision + 1, updated_at = clock_timestamp()
      WHERE c.sink = @sink
+       AND (c.position <> ''
+            OR EXISTS (SELECT FROM ledger g
+                        WHERE g.feed_epoch = @epoch::BIGINT
+                          AND coalesce(g.timeline, 0) = @timeline::BIGINT))
     RETURNING c.sink
 ), recorded AS (
     INSERT INTO sink_command (sink, kind, reason, operator, caller)
@@ -121,7 +127,8 @@ WITH decided AS (
       FROM decided d
     RETURNING command_id
 )
-SELECT count(*) FROM recorded;
+SELECT EXISTS (SELECT FROM sink_cursor f WHERE f.sink = @sink)::BOOLEAN AS found,
+       EXISTS (SELECT FROM recorded)::BOOLEAN AS done;
 
 -- ReplaySink moves the cursor, unless an operator has decided since it was read; parked
 -- transactions stay parked.

@@ -519,40 +519,58 @@ func (q *Queries) RevokeSinks(ctx context.Context, raise int64) (int64, error) {
 const setSinkStatus = `-- name: SetSinkStatus :one
 WITH decided AS (
     UPDATE sink_cursor c
-       SET status = $1::TEXT, reason = $2::TEXT, operator = $3::TEXT,
+       SET status = $2::TEXT, reason = $3::TEXT, operator = $4::TEXT,
+           position = CASE WHEN c.position = '' THEN $5::TEXT ELSE c.position END,
            revision = c.revision + 1, updated_at = clock_timestamp()
-     WHERE c.sink = $4
+     WHERE c.sink = $1
+       AND (c.position <> ''
+            OR EXISTS (SELECT FROM ledger g
+                        WHERE g.feed_epoch = $6::BIGINT
+                          AND coalesce(g.timeline, 0) = $7::BIGINT))
     RETURNING c.sink
 ), recorded AS (
     INSERT INTO sink_command (sink, kind, reason, operator, caller)
-    SELECT d.sink, CASE WHEN $1::TEXT = 'ACTIVE' THEN 'SINK_RESUME' ELSE 'SINK_PAUSE' END,
-           $2::TEXT, $3::TEXT, $5::TEXT
+    SELECT d.sink, CASE WHEN $2::TEXT = 'ACTIVE' THEN 'SINK_RESUME' ELSE 'SINK_PAUSE' END,
+           $3::TEXT, $4::TEXT, $8::TEXT
       FROM decided d
     RETURNING command_id
 )
-SELECT count(*) FROM recorded
+SELECT EXISTS (SELECT FROM sink_cursor f WHERE f.sink = $1)::BOOLEAN AS found,
+       EXISTS (SELECT FROM recorded)::BOOLEAN AS done
 `
 
 type SetSinkStatusParams struct {
+	Sink     string
 	Status   string
 	Reason   string
 	Operator string
-	Sink     string
+	Position string
+	Epoch    int64
+	Timeline int64
 	Caller   string
 }
 
-// SetSinkStatus pauses or resumes.
-func (q *Queries) SetSinkStatus(ctx context.Context, arg SetSinkStatusParams) (int64, error) {
+type SetSinkStatusRow struct {
+	Found bool
+	Done  bool
+}
+
+// SetSinkStatus pauses or resumes. A sink without a position gets the given one, so that it keeps
+// the events of a pause. It is not done if that is not of the ledger as it is now: see CommitSink.
+func (q *Queries) SetSinkStatus(ctx context.Context, arg SetSinkStatusParams) (SetSinkStatusRow, error) {
 	row := q.db.QueryRow(ctx, setSinkStatus,
+		arg.Sink,
 		arg.Status,
 		arg.Reason,
 		arg.Operator,
-		arg.Sink,
+		arg.Position,
+		arg.Epoch,
+		arg.Timeline,
 		arg.Caller,
 	)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	var i SetSinkStatusRow
+	err := row.Scan(&i.Found, &i.Done)
+	return i, err
 }
 
 const sinkCommands = `-- name: SinkCommands :many
