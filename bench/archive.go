@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/fencepost/fencepost/archive"
 	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/cmd/load"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -47,8 +47,12 @@ func archiving(ctx context.Context, b *bench, n int) (err error) {
 	}
 	defer s.Close()
 	name := fmt.Sprintf("archive.%d.", n)
-	calm, err := underLoad(ctx, b, s, func(ctx context.Context) error {
-		return clock.Sleep(ctx, clock.Real{}, b.size.steady)
+	var calm *latencies
+	calmStalls, err := b.probedStalls(name+"before.", func() (err error) {
+		calm, err = underLoad(ctx, s, func(ctx context.Context) error {
+			return clock.Sleep(ctx, clock.Real{}, b.size.steady)
+		})
+		return err
 	})
 	if err != nil {
 		return err
@@ -67,8 +71,8 @@ func archiving(ctx context.Context, b *bench, n int) (err error) {
 	began := time.Now()
 	var report archive.Report
 	var busy *latencies
-	err = b.probed(name, func() (err error) {
-		busy, err = underLoad(ctx, b, s, func(ctx context.Context) error {
+	busyStalls, err := b.probedStalls(name, func() (err error) {
+		busy, err = underLoad(ctx, s, func(ctx context.Context) error {
 			for report.Transactions < int64(n) { // the load may hold back the newest for a moment
 				next, err := archive.Run(ctx, archive.Options{Ledger: admin, Dir: dir,
 					Transactions: time.Nanosecond, Grace: time.Second})
@@ -85,17 +89,26 @@ func archiving(ctx context.Context, b *bench, n int) (err error) {
 		return err
 	}
 	b.add(name+"rate", "tx/s", float64(n)/time.Since(began).Seconds())
-	for what, took := range map[string][2][]time.Duration{
+	for what, calls := range map[string][2][]span{
 		"create": {calm.creates, busy.creates}, "commit": {calm.commits, busy.commits},
 	} {
-		for i, when := range []string{"before.", ""} {
-			ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-			slices.Sort(took[i])
-			b.add(name+when+what+".p99", "ms", ms(took[i][len(took[i])*99/100]))
-			b.add(name+when+what+".max", "ms", ms(took[i][len(took[i])-1]))
-		}
+		addPauses(b, name+"before."+what, calls[0], calmStalls)
+		addPauses(b, name+what, calls[1], busyStalls)
 	}
 	return nil
+}
+
+// addPauses adds how long calls took, and the longest time of one beyond the stalls of the disk.
+func addPauses(b *bench, name string, calls, stalls []span) {
+	var took load.Latencies
+	var pause time.Duration
+	for _, c := range calls {
+		took = append(took, c.took())
+		pause = max(pause, c.beyond(stalls))
+	}
+	b.add(name+".p99", "ms", millis(took.At(0.99)))
+	b.add(name+".max", "ms", millis(took.At(1)))
+	b.add(name+".pause", "ms", millis(pause))
 }
 
 // fillFor fills a ledger with final, settled transactions.
@@ -124,23 +137,23 @@ func (l *ledger) fillFor(ctx context.Context, n int) error {
 	return err
 }
 
-// latencies belong to all callers and owners.
+// latencies are the calls of all callers and owners.
 type latencies struct {
 	mu               sync.Mutex
-	creates, commits []time.Duration
+	creates, commits []span
 }
 
 // underLoad runs callers and owners at a steady pace while work runs.
-func underLoad(ctx context.Context, b *bench, s *store.Store,
+func underLoad(ctx context.Context, s *store.Store,
 	work func(context.Context) error) (*latencies, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	all := &latencies{}
-	var load sync.WaitGroup
+	var running sync.WaitGroup
 	var number atomic.Int64
-	run := func(to *[]time.Duration, call func() error) {
-		load.Go(func() {
-			var took []time.Duration
+	run := func(to *[]span, call func() error) {
+		running.Go(func() {
+			var calls []span
 			tick := time.NewTicker(archivePace)
 			defer tick.Stop()
 			for ctx.Err() == nil {
@@ -148,7 +161,7 @@ func underLoad(ctx context.Context, b *bench, s *store.Store,
 				if err := call(); err != nil && ctx.Err() == nil {
 					stop(err)
 				}
-				took = append(took, time.Since(began))
+				calls = append(calls, span{began, time.Now()})
 				select {
 				case <-tick.C:
 				case <-ctx.Done():
@@ -156,7 +169,7 @@ func underLoad(ctx context.Context, b *bench, s *store.Store,
 			}
 			all.mu.Lock()
 			defer all.mu.Unlock()
-			*to = append(*to, took...)
+			*to = append(*to, calls...)
 		})
 	}
 	for i := range archiveCallers {
@@ -187,7 +200,7 @@ func underLoad(ctx context.Context, b *bench, s *store.Store,
 	}
 	err := work(ctx)
 	stop(nil)
-	load.Wait()
+	running.Wait()
 	if cause := context.Cause(ctx); err == nil && cause != nil && cause != context.Canceled {
 		err = cause
 	}

@@ -96,12 +96,35 @@ type probe struct {
 	done sync.WaitGroup
 
 	disk, wake load.Latencies
+	stalls     []span // of the disk
 	fault      error
+}
+
+// span is a time.
+type span struct{ began, ended time.Time }
+
+func (s span) took() time.Duration { return s.ended.Sub(s.began) }
+
+// beyond returns how long a span took outside of others, which do not overlap.
+func (s span) beyond(others []span) time.Duration {
+	took := s.took()
+	for _, o := range others {
+		if o.began.Before(s.began) {
+			o.began = s.began
+		}
+		if o.ended.After(s.ended) {
+			o.ended = s.ended
+		}
+		took -= max(0, o.took())
+	}
+	return took
 }
 
 const (
 	diskProbe = 50 * time.Millisecond
 	wakeProbe = 5 * time.Millisecond
+	// diskStall is from when on a write counts as a stall of the disk.
+	diskStall = 20 * time.Millisecond
 )
 
 func startProbe(dir string) *probe {
@@ -127,7 +150,11 @@ func (p *probe) sync(path string) error {
 		if err := f.Sync(); err != nil {
 			return err
 		}
-		p.disk = append(p.disk, time.Since(began))
+		wrote := span{began, time.Now()}
+		p.disk = append(p.disk, wrote.took())
+		if wrote.took() >= diskStall {
+			p.stalls = append(p.stalls, wrote)
+		}
 		select {
 		case <-time.After(diskProbe):
 		case <-p.end:
@@ -151,6 +178,12 @@ func (p *probe) sleep() {
 
 // probed runs a function with a probe, and adds the result of the probe if the function succeeds.
 func (b *bench) probed(name string, do func() error) error {
+	_, err := b.probedStalls(name, do)
+	return err
+}
+
+// probedStalls is probed, and returns when the disk stalled.
+func (b *bench) probedStalls(name string, do func() error) ([]span, error) {
 	p := startProbe(b.db.dir)
 	err := do()
 	close(p.end)
@@ -158,7 +191,7 @@ func (b *bench) probed(name string, do func() error) error {
 	if err == nil {
 		p.add(b, name)
 	}
-	return err
+	return p.stalls, err
 }
 
 // add adds the result of a probe that has ended.
