@@ -1,6 +1,7 @@
 package store
 
 import (
+	"net/url"
 	"testing"
 
 	"github.com/pressly/goose/v3"
@@ -92,6 +93,54 @@ func TestMigrate_BackupOlderThanMoves_WaitsForDirectory(t *testing.T) {
 			}
 			if o.owns(s, o.alice) || !o.owns(s, o.bob) {
 				t.Error("after the answer, alice has an owner or bob has none")
+			}
+		})
+	}
+}
+
+// TestMigrate_NodeRunsDuringRestore_WaitsForDirectory: a node that knows moves runs while its
+// ledger is restored from a backup of before migration 36. It records itself there, and has asked
+// nothing.
+func TestMigrate_NodeRunsDuringRestore_WaitsForDirectory(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		recorded int64 // at this schema
+		knows    int64 // 0: that of this program
+	}{
+		"this program":                    {35, 0},
+		"this program, while it migrates": {39, 0},
+		"the program before migration 40": {35, 39},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOldLedger(t, true)
+			directory := o.open("directory")
+			s := o.eu.open("a", o.eu.asOwner, func(c *Config) { c.Directory = directory })
+			cfg, err := url.Parse(o.eu.db.URL)
+			o.must(err)
+			q := cfg.Query()
+			q.Set("timezone", "Etc/GMT+12") // behind that of the server
+			cfg.RawQuery = q.Encode()
+			at := cfg.String()
+			o.must(withProvider(o.ctx, at, o.eu.db.Schema, true, func(p *goose.Provider) error {
+				_, err := p.DownTo(o.ctx, 35)
+				if err == nil && c.recorded > 35 {
+					_, err = p.UpTo(o.ctx, c.recorded)
+				}
+				return err
+			}))
+			_, err = s.Heartbeat(o.ctx, []txn.ChainID{31337}, true)
+			o.must(err)
+			if c.knows != 0 {
+				o.eu.exec("UPDATE node SET knows_schema = $1", c.knows)
+			}
+			_, err = Migrate(o.ctx, at, o.eu.db.Schema)
+			o.must(err)
+			if must, err := s.MustAskMoved(o.ctx); err != nil || !must {
+				t.Errorf("must ask: %t %v", must, err)
+			}
+			if o.owns(s, o.alice) {
+				t.Error("an account has an owner before the directory answered")
 			}
 		})
 	}
