@@ -67,22 +67,48 @@ func TestRunner_ReceiverUnavailable_ReasonShown(t *testing.T) {
 				all[0].Reason == want
 		})
 	}
-	reason(a, "delivers nothing: no connection")
+	reason(a, "delivers nothing: open: no connection")
 	open.Store(true)
 	reason(a, "")
 	l.create(a.Store, 3)
-	reason(a, "delivers nothing: the address ??is private")
+	const down = "delivers nothing: the address ??is private"
+	reason(a, down)
 	a.stop()
-	away.Store(false)
+	var next atomic.Pointer[testNode]
+	var kept atomic.Bool
+	opens := s.Open
+	s.Open = func(ctx context.Context) (sink.Sink, error) {
+		got, err := opens(ctx)
+		return judged{got, func() {
+			if n := next.Load(); n != nil && away.CompareAndSwap(true, false) {
+				all, err := n.SinkCursors(l.ctx, "hook")
+				kept.Store(err == nil && len(all) == 1 && all[0].Reason == down)
+			}
+		}}, err
+	}
 	b := l.run("b", s)
+	next.Store(b)
 	l.awaitAll(r)
-	reason(b, "")
+	if reason(b, ""); !kept.Load() {
+		t.Error("the reason is gone before anything was delivered")
+	}
 	const resumed = "moved"
 	l.must(b.SetSinkStatus(l.ctx, store.SinkDecision{Sink: "hook", Reason: resumed},
 		txn.SinkActive))
 	l.create(b.Store, 3)
 	l.awaitAll(r)
 	reason(b, resumed)
+}
+
+// judged calls a function before each delivery.
+type judged struct {
+	sink.Sink
+	before func()
+}
+
+func (j judged) Deliver(ctx context.Context, events []*sink.Event) []sink.Result {
+	j.before()
+	return j.Sink.Deliver(ctx, events)
 }
 
 // TestRunner_NothingDelivered_LagGrows: a sink that cannot begin is as late as one that cannot
@@ -232,6 +258,60 @@ func TestRunner_RestoredLedger_ReceiverFails_ToldAgain(t *testing.T) {
 	}
 	if r.restored != 2 || len(ids) != 2 {
 		t.Errorf("told %d times, with %d ids", r.restored, len(ids))
+	}
+}
+
+// TestRunner_RestoredLedger_OutageAndDecision_TimeKept: neither an outage, nor a decision about the
+// sink, nor a takeover changes the time of the restore that its receiver is told.
+func TestRunner_RestoredLedger_OutageAndDecision_TimeKept(t *testing.T) {
+	t.Parallel()
+	l, r := newLedger(t), newReceiver(t)
+	s := r.settings("hook")
+	_, open := closed(&s)
+	open.Store(true)
+	a := l.run("a", s)
+	l.await(a.Store, "hook")
+	a.stop()
+	l.exec(`UPDATE sink_cursor SET restored = TRUE, revision = revision + 1,
+		updated_at = clock_timestamp() - INTERVAL '1 day'`)
+	cursor := func(n *testNode) txn.SinkCursor {
+		t.Helper()
+		all, err := n.SinkCursors(l.ctx, "hook")
+		l.must(err)
+		return all[0]
+	}
+	restored := cursor(a).UpdatedAt
+	var news, tries atomic.Int64
+	r.set(func(e *sink.Event) sink.Result {
+		at := e.Content.GetRestored()
+		if at == nil {
+			return sink.Result{}
+		}
+		if !at.GetTime().AsTime().Equal(restored) || !e.At.Equal(restored) {
+			t.Errorf("restored at %v, sent at %v, want %v", at.GetTime().AsTime(), e.At, restored)
+		}
+		news.Add(1)
+		switch tries.Add(1) {
+		case 1:
+			return sink.Result{Verdict: sink.Gone, Cause: "away"}
+		case 2:
+			return sink.Result{Verdict: sink.Unavailable, Cause: "down", After: time.Hour}
+		}
+		return sink.Result{}
+	})
+	open.Store(false)
+	b := l.run("b", s)
+	l.eventually("the reason", func() bool { return cursor(b).Reason != "" })
+	open.Store(true)
+	disabled := func() bool { return cursor(b).Status == txn.SinkDisabled }
+	l.eventually("the receiver is gone", disabled)
+	l.must(b.SetSinkStatus(l.ctx, store.SinkDecision{Sink: "hook"}, txn.SinkActive))
+	l.eventually("the receiver is down", func() bool { return tries.Load() == 2 })
+	b.stop()
+	c := l.run("c", s)
+	l.eventually("told", func() bool { return !cursor(c).Restored })
+	if got := cursor(c).UpdatedAt; news.Load() != 3 || !got.After(restored) {
+		t.Errorf("sent %d times, updated at %v", news.Load(), got)
 	}
 }
 

@@ -105,8 +105,12 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// idleReason begins the reason of an active sink that delivers nothing.
-const idleReason = "delivers nothing: "
+// idleReason begins the reason of an active sink that delivers nothing, and openCause the cause if
+// its receiver cannot be opened.
+const (
+	idleReason = "delivers nothing: "
+	openCause  = "open: "
+)
 
 // note records for operators why nothing can be delivered; an empty cause, that it can. It is used
 // by the loop of new events only: the causes of parked transactions are recorded with them.
@@ -158,12 +162,14 @@ func (w *worker) serve(ctx context.Context) error {
 		s, err := w.set.Open(ctx)
 		if err != nil {
 			return errors.Join(fmt.Errorf("sink: open: %w", err),
-				w.note(ctx, strings.TrimPrefix(err.Error(), "sink: ")))
+				w.note(ctx, openCause+strings.TrimPrefix(err.Error(), "sink: ")))
 		}
 		w.sink = s
 	}
-	if err := w.note(ctx, ""); err != nil {
-		return err
+	if strings.HasPrefix(w.noted, idleReason+openCause) {
+		if err := w.note(ctx, ""); err != nil {
+			return err
+		}
 	}
 	return w.deliver(ctx)
 }
@@ -239,10 +245,9 @@ func (w *worker) backoff(n int) time.Duration {
 func (w *worker) pause(n int) time.Duration { return min(w.backoff(n), maxPause) }
 
 // announce tells the receiver that the ledger was restored. The id is that of no other restore:
-// the revision of a cursor repeats when a backup is restored again.
+// the revision of a cursor repeats when a backup is restored again. Each node sends the same times.
 func (w *worker) announce(ctx context.Context) error {
-	now := w.o.Clock.Now()
-	e := &Event{At: now, Content: &pb.SinkEvent{
+	e := &Event{At: w.cursor.UpdatedAt, Content: &pb.SinkEvent{
 		Id: fmt.Sprintf("ledger/%d", w.cursor.Epoch),
 		Content: &pb.SinkEvent_Restored{
 			Restored: &pb.LedgerRestored{Time: timestamppb.New(w.cursor.UpdatedAt)}},

@@ -32,8 +32,8 @@ type SinkCursor struct {
 	Restored  bool   // the receiver has not been told yet that the ledger was restored
 	Delivered int64  // events, parked ones included
 	EventAt   *time.Time
-	UpdatedAt time.Time
-	Owner     string // node that delivers; empty: none
+	UpdatedAt time.Time // while Restored: of the restore
+	Owner     string    // node that delivers; empty: none
 	Token     Token
 	Parked    int64 // transactions that wait for a retry, counted up to CountedParked
 	Dead      int64 // transactions without further retries, counted likewise

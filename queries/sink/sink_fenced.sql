@@ -4,7 +4,8 @@
 -- CommitSink moves the cursor past events that were delivered, and parks those that were not. It is
 -- a conflict if an operator has decided since the cursor was read, which raises the revision, or if
 -- the events were read from a server that another one has replaced: it may have lost them, and gave
--- out numbers that other events have now.
+-- out numbers that other events have now. While the receiver is to be told of a restore, updated_at
+-- is the time of the restore.
 -- name: CommitSink :one
 WITH lease AS MATERIALIZED (
     SELECT l.sink FROM sink_lease l
@@ -23,7 +24,8 @@ WITH lease AS MATERIALIZED (
                                 ELSE coalesce(sqlc.narg('reason')::TEXT, c.reason) END,
            revision      = c.revision + (CASE WHEN @disable::TEXT <> '' THEN 1 ELSE 0 END),
            fencing_token = @fencing_token::BIGINT,
-           updated_at    = clock_timestamp()
+           updated_at    = CASE WHEN c.restored AND NOT @announced::BOOLEAN THEN c.updated_at
+                                ELSE clock_timestamp() END
       FROM lease l
      WHERE c.sink = l.sink AND c.revision = @revision::BIGINT AND c.status = 'ACTIVE'
        AND (@position::TEXT = ''

@@ -108,12 +108,14 @@ SELECT p.sink, p.tx_id, p.submitter_id, p.next_seq, p.last_seq, p.attempts, p.pa
 
 -- SetSinkStatus pauses or resumes. A sink without a position gets the given one, so that it keeps
 -- the events of a pause. It is not done if that is not of the ledger as it is now: see CommitSink.
+-- The time of a restore stays: see there, too.
 -- name: SetSinkStatus :one
 WITH decided AS (
     UPDATE sink_cursor c
        SET status = @status::TEXT, reason = @reason::TEXT, operator = @operator::TEXT,
            position = CASE WHEN c.position = '' THEN @position::TEXT ELSE c.position END,
-           revision = c.revision + 1, updated_at = clock_timestamp()
+           revision = c.revision + 1,
+           updated_at = CASE WHEN c.restored THEN c.updated_at ELSE clock_timestamp() END
      WHERE c.sink = @sink
        AND (c.position <> ''
             OR EXISTS (SELECT FROM ledger g
@@ -131,12 +133,13 @@ SELECT EXISTS (SELECT FROM sink_cursor f WHERE f.sink = @sink)::BOOLEAN AS found
        EXISTS (SELECT FROM recorded)::BOOLEAN AS done;
 
 -- ReplaySink moves the cursor, unless an operator has decided since it was read; parked
--- transactions stay parked.
+-- transactions stay parked. It keeps the time of a restore: see CommitSink.
 -- name: ReplaySink :one
 WITH decided AS (
     UPDATE sink_cursor c
        SET position = @position::TEXT, operator = @operator::TEXT, reason = @reason::TEXT,
-           revision = c.revision + 1, updated_at = clock_timestamp()
+           revision = c.revision + 1,
+           updated_at = CASE WHEN c.restored THEN c.updated_at ELSE clock_timestamp() END
      WHERE c.sink = @sink AND c.revision = @revision::BIGINT
     RETURNING c.sink
 ), recorded AS (

@@ -115,7 +115,8 @@ WITH lease AS MATERIALIZED (
                                 ELSE coalesce($9::TEXT, c.reason) END,
            revision      = c.revision + (CASE WHEN $8::TEXT <> '' THEN 1 ELSE 0 END),
            fencing_token = $3::BIGINT,
-           updated_at    = clock_timestamp()
+           updated_at    = CASE WHEN c.restored AND NOT $7::BOOLEAN THEN c.updated_at
+                                ELSE clock_timestamp() END
       FROM lease l
      WHERE c.sink = l.sink AND c.revision = $10::BIGINT AND c.status = 'ACTIVE'
        AND ($4::TEXT = ''
@@ -176,7 +177,8 @@ type CommitSinkParams struct {
 // CommitSink moves the cursor past events that were delivered, and parks those that were not. It is
 // a conflict if an operator has decided since the cursor was read, which raises the revision, or if
 // the events were read from a server that another one has replaced: it may have lost them, and gave
-// out numbers that other events have now.
+// out numbers that other events have now. While the receiver is to be told of a restore, updated_at
+// is the time of the restore.
 func (q *Queries) CommitSink(ctx context.Context, arg CommitSinkParams) (string, error) {
 	row := q.db.QueryRow(ctx, commitSink,
 		arg.Sink,

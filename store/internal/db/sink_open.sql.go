@@ -398,7 +398,8 @@ const replaySink = `-- name: ReplaySink :one
 WITH decided AS (
     UPDATE sink_cursor c
        SET position = $1::TEXT, operator = $2::TEXT, reason = $3::TEXT,
-           revision = c.revision + 1, updated_at = clock_timestamp()
+           revision = c.revision + 1,
+           updated_at = CASE WHEN c.restored THEN c.updated_at ELSE clock_timestamp() END
      WHERE c.sink = $4 AND c.revision = $5::BIGINT
     RETURNING c.sink
 ), recorded AS (
@@ -421,7 +422,7 @@ type ReplaySinkParams struct {
 }
 
 // ReplaySink moves the cursor, unless an operator has decided since it was read; parked
-// transactions stay parked.
+// transactions stay parked. It keeps the time of a restore: see CommitSink.
 func (q *Queries) ReplaySink(ctx context.Context, arg ReplaySinkParams) (int64, error) {
 	row := q.db.QueryRow(ctx, replaySink,
 		arg.Position,
@@ -521,7 +522,8 @@ WITH decided AS (
     UPDATE sink_cursor c
        SET status = $2::TEXT, reason = $3::TEXT, operator = $4::TEXT,
            position = CASE WHEN c.position = '' THEN $5::TEXT ELSE c.position END,
-           revision = c.revision + 1, updated_at = clock_timestamp()
+           revision = c.revision + 1,
+           updated_at = CASE WHEN c.restored THEN c.updated_at ELSE clock_timestamp() END
      WHERE c.sink = $1
        AND (c.position <> ''
             OR EXISTS (SELECT FROM ledger g
@@ -557,6 +559,7 @@ type SetSinkStatusRow struct {
 
 // SetSinkStatus pauses or resumes. A sink without a position gets the given one, so that it keeps
 // the events of a pause. It is not done if that is not of the ledger as it is now: see CommitSink.
+// The time of a restore stays: see there, too.
 func (q *Queries) SetSinkStatus(ctx context.Context, arg SetSinkStatusParams) (SetSinkStatusRow, error) {
 	row := q.db.QueryRow(ctx, setSinkStatus,
 		arg.Sink,

@@ -82,10 +82,11 @@ type Sink struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Status SinkStatus             `protobuf:"varint,2,opt,name=status,proto3,enum=fencepost.v1.SinkStatus" json:"status,omitempty"`
-	// Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
-	// the cause, until it delivers again.
+	// Of the last decision, or of the receiver's that disabled the sink; may be empty. If an active
+	// sink cannot deliver, "delivers nothing: " and the cause replace it, and it is empty once the
+	// sink delivers again. ListCommands keeps the reasons of decisions.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Of the last decision; may be empty.
+	// Of the last decision; may be empty. An outage does not change it.
 	Operator string `protobuf:"bytes,4,opt,name=operator,proto3" json:"operator,omitempty"`
 	// Node that delivers, "name/boot-uuid"; empty while no node does.
 	OwnerNode string `protobuf:"bytes,5,opt,name=owner_node,json=ownerNode,proto3" json:"owner_node,omitempty"`

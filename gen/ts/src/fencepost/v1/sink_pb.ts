@@ -31,15 +31,16 @@ export type Sink = Message<"fencepost.v1.Sink"> & {
   status: SinkStatus;
 
   /**
-   * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
-   * the cause, until it delivers again.
+   * Of the last decision, or of the receiver's that disabled the sink; may be empty. If an active
+   * sink cannot deliver, "delivers nothing: " and the cause replace it, and it is empty once the
+   * sink delivers again. ListCommands keeps the reasons of decisions.
    *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
-   * Of the last decision; may be empty.
+   * Of the last decision; may be empty. An outage does not change it.
    *
    * @generated from field: string operator = 4;
    */

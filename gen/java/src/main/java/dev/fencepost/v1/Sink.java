@@ -118,8 +118,9 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
-   * the cause, until it delivers again.
+   * Of the last decision, or of the receiver's that disabled the sink; may be empty. If an active
+   * sink cannot deliver, "delivers nothing: " and the cause replace it, and it is empty once the
+   * sink delivers again. ListCommands keeps the reasons of decisions.
    * </pre>
    *
    * <code>string reason = 3 [json_name = "reason"];</code>
@@ -140,8 +141,9 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
-   * the cause, until it delivers again.
+   * Of the last decision, or of the receiver's that disabled the sink; may be empty. If an active
+   * sink cannot deliver, "delivers nothing: " and the cause replace it, and it is empty once the
+   * sink delivers again. ListCommands keeps the reasons of decisions.
    * </pre>
    *
    * <code>string reason = 3 [json_name = "reason"];</code>
@@ -167,7 +169,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object operator_ = "";
   /**
    * <pre>
-   * Of the last decision; may be empty.
+   * Of the last decision; may be empty. An outage does not change it.
    * </pre>
    *
    * <code>string operator = 4 [json_name = "operator"];</code>
@@ -188,7 +190,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Of the last decision; may be empty.
+   * Of the last decision; may be empty. An outage does not change it.
    * </pre>
    *
    * <code>string operator = 4 [json_name = "operator"];</code>
@@ -1220,8 +1222,9 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
-     * the cause, until it delivers again.
+     * Of the last decision, or of the receiver's that disabled the sink; may be empty. If an active
+     * sink cannot deliver, "delivers nothing: " and the cause replace it, and it is empty once the
+     * sink delivers again. ListCommands keeps the reasons of decisions.
      * </pre>
      *
      * <code>string reason = 3 [json_name = "reason"];</code>
@@ -1241,8 +1244,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
-     * the cause, until it delivers again.
+     * Of the last decision, or of the receiver's that disabled the sink; may be empty. If an active
+     * sink cannot deliver, "delivers nothing: " and the cause replace it, and it is empty once the
+     * sink delivers again. ListCommands keeps the reasons of decisions.
      * </pre>
      *
      * <code>string reason = 3 [json_name = "reason"];</code>
@@ -1263,8 +1267,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
-     * the cause, until it delivers again.
+     * Of the last decision, or of the receiver's that disabled the sink; may be empty. If an active
+     * sink cannot deliver, "delivers nothing: " and the cause replace it, and it is empty once the
+     * sink delivers again. ListCommands keeps the reasons of decisions.
      * </pre>
      *
      * <code>string reason = 3 [json_name = "reason"];</code>
@@ -1281,8 +1286,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
-     * the cause, until it delivers again.
+     * Of the last decision, or of the receiver's that disabled the sink; may be empty. If an active
+     * sink cannot deliver, "delivers nothing: " and the cause replace it, and it is empty once the
+     * sink delivers again. ListCommands keeps the reasons of decisions.
      * </pre>
      *
      * <code>string reason = 3 [json_name = "reason"];</code>
@@ -1296,8 +1302,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
-     * the cause, until it delivers again.
+     * Of the last decision, or of the receiver's that disabled the sink; may be empty. If an active
+     * sink cannot deliver, "delivers nothing: " and the cause replace it, and it is empty once the
+     * sink delivers again. ListCommands keeps the reasons of decisions.
      * </pre>
      *
      * <code>string reason = 3 [json_name = "reason"];</code>
@@ -1317,7 +1324,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object operator_ = "";
     /**
      * <pre>
-     * Of the last decision; may be empty.
+     * Of the last decision; may be empty. An outage does not change it.
      * </pre>
      *
      * <code>string operator = 4 [json_name = "operator"];</code>
@@ -1337,7 +1344,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the last decision; may be empty.
+     * Of the last decision; may be empty. An outage does not change it.
      * </pre>
      *
      * <code>string operator = 4 [json_name = "operator"];</code>
@@ -1358,7 +1365,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the last decision; may be empty.
+     * Of the last decision; may be empty. An outage does not change it.
      * </pre>
      *
      * <code>string operator = 4 [json_name = "operator"];</code>
@@ -1375,7 +1382,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the last decision; may be empty.
+     * Of the last decision; may be empty. An outage does not change it.
      * </pre>
      *
      * <code>string operator = 4 [json_name = "operator"];</code>
@@ -1389,7 +1396,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the last decision; may be empty.
+     * Of the last decision; may be empty. An outage does not change it.
      * </pre>
      *
      * <code>string operator = 4 [json_name = "operator"];</code>

@@ -35,8 +35,9 @@ public interface SinkOrBuilder extends
 
   /**
    * <pre>
-   * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
-   * the cause, until it delivers again.
+   * Of the last decision, or of the receiver's that disabled the sink; may be empty. If an active
+   * sink cannot deliver, "delivers nothing: " and the cause replace it, and it is empty once the
+   * sink delivers again. ListCommands keeps the reasons of decisions.
    * </pre>
    *
    * <code>string reason = 3 [json_name = "reason"];</code>
@@ -45,8 +46,9 @@ public interface SinkOrBuilder extends
   java.lang.String getReason();
   /**
    * <pre>
-   * Of the status; may be empty. An active sink that cannot deliver has "delivers nothing: " and
-   * the cause, until it delivers again.
+   * Of the last decision, or of the receiver's that disabled the sink; may be empty. If an active
+   * sink cannot deliver, "delivers nothing: " and the cause replace it, and it is empty once the
+   * sink delivers again. ListCommands keeps the reasons of decisions.
    * </pre>
    *
    * <code>string reason = 3 [json_name = "reason"];</code>
@@ -57,7 +59,7 @@ public interface SinkOrBuilder extends
 
   /**
    * <pre>
-   * Of the last decision; may be empty.
+   * Of the last decision; may be empty. An outage does not change it.
    * </pre>
    *
    * <code>string operator = 4 [json_name = "operator"];</code>
@@ -66,7 +68,7 @@ public interface SinkOrBuilder extends
   java.lang.String getOperator();
   /**
    * <pre>
-   * Of the last decision; may be empty.
+   * Of the last decision; may be empty. An outage does not change it.
    * </pre>
    *
    * <code>string operator = 4 [json_name = "operator"];</code>
