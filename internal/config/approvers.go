@@ -9,7 +9,8 @@ type Unapprovable struct {
 	Accounts []string // its submitters and pools without an approver; "*": all others
 }
 
-// Unapprovable lists such callers.
+// Unapprovable lists such callers. The members of pools are in the ledger, and an approver of any
+// account may approve for it: a pool has none only if no account has one.
 func (c *Config) Unapprovable() (all []Unapprovable) {
 	for i, of := range c.Callers {
 		if of.Policy.ApproveAbove == nil || of.Policy.DryRun {
@@ -23,7 +24,7 @@ func (c *Config) Unapprovable() (all []Unapprovable) {
 			}
 		}
 		for _, p := range of.Pools {
-			if !slices.Contains(pools, p) {
+			if len(submitters) == 0 && !slices.Contains(pools, p) {
 				u.Accounts = append(u.Accounts, p)
 			}
 		}
