@@ -190,6 +190,23 @@ program does not know has no name.`,
 	return c
 }
 
+// grantsSchema is the schema to print grants for. Unlike database, it needs no database.
+func (p *program) grantsSchema(c *cobra.Command, f databaseFlags) (string, error) {
+	configured := f.config.file != "" || f.schema == "" && p.variable(configVariable) != ""
+	switch {
+	case f.directory:
+	case f.schema != "" && f.config.file != "":
+		return "", misused(c, "--schema and --config exclude each other; set database.schema")
+	case f.url != "", configured:
+	case f.config.ledger != "" || len(f.config.set) > 0:
+		return "", misused(c, "--ledger and --set need --config; give one, or --schema alone")
+	default:
+		return f.schema, nil
+	}
+	at, err := p.database(c, f)
+	return at.schema, err
+}
+
 func (p *program) migrateGrantsCommand() *cobra.Command {
 	var f databaseFlags
 	var role string
@@ -222,24 +239,9 @@ requests about nonces, and cannot read signed transactions or take part in sendi
 				return misused(c, "--role is missing; name the role to give rights to")
 			}
 			if show {
-				schema := f.schema
-				if schema != "" && f.config.file != "" {
-					return misused(c, "--schema and --config exclude each other; "+
-						"set database.schema")
-				}
-				if f.directory {
-					at, err := p.directoryDatabase(c, f)
-					if err != nil {
-						return err
-					}
-					schema = at.schema
-				} else if schema == "" &&
-					(f.config.file != "" || p.variable(configVariable) != "") {
-					cfg, err := p.loadLedger(c, f.config)
-					if err != nil {
-						return err
-					}
-					schema = cfg.Database.Schema
+				schema, err := p.grantsSchema(c, f)
+				if err != nil {
+					return err
 				}
 				sql := grants.Statements(schema, role)
 				return p.print(map[string]string{"sql": sql}, line("%s", strings.TrimSpace(sql)))
