@@ -19,7 +19,7 @@ import (
 type PolicyError struct {
 	Rule txn.Rule
 	Rate float64   // of the policy; 0: no limit
-	Day  *DayQuota // of value_per_day and gas_per_day; nil: another rule, or unknown
+	Day  *DayQuota // of value_per_day and gas_per_day; nil: another rule, or unknown by now
 }
 
 // DayQuota is a quota of a day that a transaction exceeds, in wei or gas.
@@ -80,6 +80,10 @@ func (p *policyErrors) of(ctx context.Context, job *createJob) *PolicyError {
 			return e
 		}
 		day.Used, day.Ends = amount(used(row)), row.DayEnds
+		if noGas := e.Rule == txn.RuleDayGas && day.Requested.IsZero(); !noGas &&
+			!beyond(&day.Used, &day.Requested, &day.Limit) {
+			return e // of a day that ended since, or of a stricter policy
+		}
 	}
 	e.Day = &day
 	return e

@@ -11,6 +11,7 @@ import (
 	"github.com/holiman/uint256"
 	"pgregory.net/rapid"
 
+	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -122,6 +123,35 @@ func TestQuota_NewDay_StartsAtZero(t *testing.T) {
 	k.must(err)
 	if used := value[int](k, `SELECT value::INT FROM caller_usage`); used != 1 {
 		t.Errorf("%d counted on the next day", used)
+	}
+}
+
+// TestQuota_DeniedBeforeMidnight_NoNumbersOfNewDay: numbers that were read after the day of the
+// denial do not contradict it.
+func TestQuota_DeniedBeforeMidnight_NoNumbersOfNewDay(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	all := payOf(id, txn.Quota{DayValue: uint256.NewInt(20), DayGas: 50000}, 18, 5)
+	_, _, err := s.CreateTx(k.ctx, all[0])
+	k.must(err)
+	day := func(rule txn.Rule, gas uint64) *DayQuota {
+		job := &createJob{intent: all[1], beyond: rule}
+		job.intent.Payload.GasLimit = gas
+		return (&policyErrors{s, map[usageKey]*db.UsageRow{}}).of(k.ctx, job).Day
+	}
+	if d := day(txn.RuleDayValue, 21000); d == nil || !d.Used.Eq(uint256.NewInt(18)) {
+		t.Errorf("on the same day: %+v", d)
+	}
+	k.exec(`UPDATE caller_usage SET day = day - 1`)
+	for _, rule := range []txn.Rule{txn.RuleDayValue, txn.RuleDayGas} {
+		if d := day(rule, 21000); d != nil {
+			t.Errorf("%s on the next day: %+v", rule, d)
+		}
+	}
+	if d := day(txn.RuleDayGas, 0); d == nil || !d.Requested.IsZero() {
+		t.Errorf("without a gas limit: %+v", d)
 	}
 }
 
