@@ -55,7 +55,8 @@ type Funds struct {
 	DayAmount txn.Wei
 }
 
-// Reasons why an account gets no top-up that the ledger shows also where no node looks at balances.
+// Reasons why an account gets no top-up that end with this top-up. The ledger proves
+// TOP_UP_RESTORED, TOP_UP_STUCK and TREASURY_UNFUNDED; nodes record the others.
 const (
 	HeldNoRule           = "NO_RULE"           // no node creates the transaction
 	HeldRestored         = "TOP_UP_RESTORED"   // it may have been executed before a fail-over
@@ -64,14 +65,11 @@ const (
 	HeldTreasuryUnfunded = "TREASURY_UNFUNDED" // the treasury cannot pay
 )
 
-// waitsAfter is how old a top-up is that waits though no node has recorded why.
-const waitsAfter = 10 * time.Minute
-
-// HeldNow returns why the account gets no top-up: the reason that a node recorded, unless the state
-// of the top-up refutes it. Nodes record none if no rule of theirs has the account any more.
+// HeldNow returns why the account gets no top-up: the reason that the state of the top-up proves,
+// or the one that a node recorded, unless that state refutes it. Age proves none: nodes record
+// none while they cannot read the balance, or if no rule of theirs has the account.
 func (f *Funds) HeldNow() string {
 	u := &f.TopUp
-	created, waits := u.Tx != (txn.TxID{}), f.ReadAt.Sub(u.CreatedAt) > waitsAfter
 	switch {
 	case !u.Open():
 		if slices.Contains([]string{HeldNoRule, HeldRestored, HeldStuck, HeldTreasuryBlocked,
@@ -84,12 +82,8 @@ func (f *Funds) HeldNow() string {
 		return HeldStuck
 	case u.Sub == txn.Unfunded:
 		return HeldTreasuryUnfunded
-	case created && u.State != txn.Queued:
+	case u.Tx != (txn.TxID{}) && u.State != txn.Queued:
 		return ""
-	case f.Held == "" && waits && created:
-		return HeldTreasuryBlocked
-	case f.Held == "" && waits:
-		return HeldNoRule
 	}
 	return f.Held
 }

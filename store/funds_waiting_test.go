@@ -6,9 +6,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestFunds_NoNodeLooks_WaitingTopUpShown: why a decided top-up waits is known also where no node
-// has a rule for the account any more.
-func TestFunds_NoNodeLooks_WaitingTopUpShown(t *testing.T) {
+// TestFunds_NoNodeLooks_ProvenReasonsShown: a reason that the state of a top-up proves is shown
+// also where no node reads the balance; the age of the top-up proves none.
+func TestFunds_NoNodeLooks_ProvenReasonsShown(t *testing.T) {
 	t.Parallel()
 	r := newTopUps(t)
 	want := func(when, held string) {
@@ -26,14 +26,16 @@ func TestFunds_NoNodeLooks_WaitingTopUpShown(t *testing.T) {
 	want("without a top-up", "")
 	u := r.decide(1)
 	want("decided", "")
-	r.exec("UPDATE top_up SET created_at = created_at - INTERVAL '11 minutes'")
-	want("decided and not created", HeldNoRule)
+	r.exec("UPDATE top_up SET created_at = created_at - INTERVAL '1 day'")
+	want("decided and not created", "")
 	record("TREASURY_PAUSED")
 	want("recorded", "TREASURY_PAUSED")
 	record("")
 	sent, _, err := r.node.CreateTopUp(r.ctx, r.to, u)
 	r.must(err)
-	want("queued for long", HeldTreasuryBlocked)
+	want("queued for long", "")
+	record(HeldTreasuryBlocked)
+	want("queued, and recorded", HeldTreasuryBlocked)
 	r.exec("UPDATE managed_tx SET sub_state = 'UNFUNDED', reason = 'INSUFFICIENT_FUNDS'")
 	want("unfunded", HeldTreasuryUnfunded)
 	record(HeldTreasuryUnfunded)

@@ -42,7 +42,7 @@ type Totals struct {
 	More                                 bool  // queued than CountedTotal
 	// OldestQueued is the time of acceptance of the oldest one at the head of a queue; zero: none.
 	OldestQueued   time.Time
-	OldestApproval time.Time // when the oldest that awaits an approval was accepted; zero: none
+	OldestApproval time.Time // when the oldest of those counted was accepted; zero: none
 	At             time.Time // by the clock of the database
 }
 

@@ -39,7 +39,7 @@ type CallerPolicy struct {
 	DryRun bool // violations are reported, and the transaction is accepted
 }
 
-// Quota limits the use of one chain by a caller, on all nodes together.
+// Quota limits the use of one chain of a ledger by a caller, on all nodes together.
 type Quota struct {
 	DayValue *Wei    // sum of the values of a day (UTC); nil: no limit
 	DayGas   uint64  // sum of the gas limits of a day (UTC); 0: no limit

@@ -157,7 +157,8 @@ in wei.`,
 				balance = b.GetReason()
 			}
 			rows[i] = []string{b.GetSubmitter(), balance, b.GetCommitted(),
-				shown(b.GetSpentPerDay()), shownRunway(b.GetRunway()), shown(topUpOf(b))}
+				shown(b.GetSpentPerDay()), shownRunway(b.GetRunway()),
+				shown(topUpOf(b, p.clock.Now()))}
 		}
 		return p.print(wire{all},
 			table([]string{"NAME", "BALANCE", "COMMITTED", "SPENT_PER_DAY", "RUNWAY", "TOP_UP"},
@@ -179,15 +180,24 @@ func shownRunway(d *durationpb.Duration) string {
 	return d.AsDuration().Round(time.Minute).String()
 }
 
-// topUpOf returns why an account gets no top-up, or the amount of the newest one, and whether that
-// is only decided.
-func topUpOf(b *pb.Balance) string {
+// explainedAfter is how long a top-up is only decided before its cell says what to check: nodes
+// create it when they read the balance next.
+const explainedAfter = 10 * time.Minute
+
+// topUpOf returns why an account gets no top-up, or the amount of the newest one, and since when
+// that is only decided.
+func topUpOf(b *pb.Balance, now time.Time) string {
 	u := b.GetTopUp()
 	switch {
 	case b.GetTopUpHeld() != "":
 		return b.GetTopUpHeld()
 	case u != nil && u.GetTxId() == "":
-		return u.GetAmount() + " (decided)"
+		age := max(now.Sub(u.GetTime().AsTime()), 0)
+		cell := fmt.Sprintf("%s (decided %s ago", u.GetAmount(), age.Round(time.Second))
+		if age > explainedAfter {
+			cell += ", no cause recorded: is a node with a rule for it running?"
+		}
+		return cell + ")"
 	}
 	return u.GetAmount()
 }

@@ -32,16 +32,24 @@ func TestStatus_ApprovalsWait_Shown(t *testing.T) {
 	}
 }
 
-// TestBalances_TopUp_WaitingShown: a top-up without a transaction is no payment yet.
+// TestBalances_TopUp_WaitingShown: a top-up without a transaction is no payment yet, and its age
+// proves no cause.
 func TestBalances_TopUp_WaitingShown(t *testing.T) {
 	t.Parallel()
+	now := time.Now()
+	decided := func(ago time.Duration) *pb.TopUp {
+		return &pb.TopUp{Amount: "7", Time: timestamppb.New(now.Add(-ago))}
+	}
 	for want, b := range map[string]*pb.Balance{
-		"":            {},
-		"7 (decided)": {TopUp: &pb.TopUp{Amount: "7"}},
-		"7":           {TopUp: &pb.TopUp{Amount: "7", TxId: "x"}},
-		"NO_RULE":     {TopUp: &pb.TopUp{Amount: "7"}, TopUpHeld: "NO_RULE"},
+		"":                     {},
+		"7 (decided 0s ago)":   {TopUp: decided(-time.Second)},
+		"7 (decided 9m0s ago)": {TopUp: decided(9 * time.Minute)},
+		"7 (decided 11m0s ago, no cause recorded: is a node with a rule for it running?)": {
+			TopUp: decided(11 * time.Minute)},
+		"7":       {TopUp: &pb.TopUp{Amount: "7", TxId: "x"}},
+		"NO_RULE": {TopUp: decided(time.Hour), TopUpHeld: "NO_RULE"},
 	} {
-		if got := topUpOf(b); got != want {
+		if got := topUpOf(b, now); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -16,7 +16,7 @@ type CallerPolicy struct {
 	ValuePerTx  *uint256.Int     // wei; nil: no limit
 	ValuePerDay *uint256.Int     // wei; nil: no limit
 	GasPerDay   uint64           // 0: no limit
-	Rate        float64          // creates a second, on all nodes together; 0: no limit
+	Rate        float64          // creates a second, on all nodes of a ledger; 0: no limit
 	// value in wei above which another caller must approve; nil: none
 	ApproveAbove *uint256.Int
 	ApprovalTime time.Duration
@@ -54,8 +54,8 @@ func policyFields() []field[CallerPolicy] {
 				"chain. Transactions then need a gas_limit. 0: no limit.",
 			func(p *CallerPolicy) *uint64 { return &p.GasPerDay }),
 		value("creates_per_second", number(0, 1_000_000), "0",
-			"Transactions accepted per second on one chain, by all nodes together, with bursts "+
-				"of one second. 0: no limit.",
+			"Transactions accepted per second on one chain of a ledger, by all nodes together, "+
+				"with bursts of one second. 0: no limit.",
 			func(p *CallerPolicy) *float64 { return &p.Rate }),
 		value("dry_run", yesNo(), "false",
 			"Violations are logged and counted, and the transaction is accepted.",

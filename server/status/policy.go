@@ -32,8 +32,9 @@ func PolicyDenied(caller string, denied *store.PolicyError) error {
 		e.metadata[metadataLimit] = rate
 		e.mapping = mapping{
 			code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_CALLER_LIMITED,
-			message: fmt.Sprintf("policy of caller %q: rule %s allows %s, on all nodes together; "+
-				"nothing was queued; retry the call unchanged later", caller, denied.Rule, rate),
+			message: fmt.Sprintf("policy of caller %q: rule %s allows %s on a chain of a ledger, "+
+				"on all nodes together; nothing was queued; retry the call unchanged later",
+				caller, denied.Rule, rate),
 			retry: wait,
 		}
 		return e
@@ -65,8 +66,8 @@ func beyondDay(rule txn.Rule, q *store.DayQuota) (cause, remedy string) {
 		return fmt.Sprintf(" allows %s %s a day, and %s are requested", q.Limit.Dec(), unit,
 			q.Requested.Dec()), "request less, or ask for another policy"
 	}
-	return fmt.Sprintf(" allows %s %s a day on a chain, %s are used, and %s are requested",
-			q.Limit.Dec(), unit, q.Used.Dec(), q.Requested.Dec()),
+	return fmt.Sprintf(" allows %s %s a day on a chain of a ledger, %s are used, and %s are "+
+			"requested", q.Limit.Dec(), unit, q.Used.Dec(), q.Requested.Dec()),
 		"request less, or retry unchanged after " + q.Ends.UTC().Format(time.RFC3339)
 }
 

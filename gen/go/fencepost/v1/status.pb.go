@@ -306,9 +306,9 @@ type LedgerTotals struct {
 	QueuedIsAtLeast bool `protobuf:"varint,10,opt,name=queued_is_at_least,json=queuedIsAtLeast,proto3" json:"queued_is_at_least,omitempty"`
 	// Nonces of clients that need an operator: Nonce.needs_operator.
 	UndecidedNonces int64 `protobuf:"varint,11,opt,name=undecided_nonces,json=undecidedNonces,proto3" json:"undecided_nonces,omitempty"`
-	// Transactions that await the approval of another caller, counted up to 10,000.
+	// Transactions that await the approval of another caller, counted up to 10,000 in each ledger.
 	AwaitingApproval int64 `protobuf:"varint,12,opt,name=awaiting_approval,json=awaitingApproval,proto3" json:"awaiting_approval,omitempty"`
-	// Time of acceptance of the oldest of them; unset if there are none.
+	// Time of acceptance of the oldest of those counted; unset if there are none.
 	OldestApprovalTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=oldest_approval_time,json=oldestApprovalTime,proto3" json:"oldest_approval_time,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -1001,8 +1001,8 @@ type Balance struct {
 	// NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
 	// TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
 	// TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
-	// time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
-	// and TREASURY_UNFUNDED are returned also if no node reads them.
+	// time that a node read the balances. TOP_UP_RESTORED, TOP_UP_STUCK and TREASURY_UNFUNDED are
+	// returned also if no node reads them.
 	TopUpHeld     string `protobuf:"bytes,31,opt,name=top_up_held,json=topUpHeld,proto3" json:"top_up_held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -199,14 +199,14 @@ export type LedgerTotals = Message<"fencepost.v1.LedgerTotals"> & {
   undecidedNonces: string;
 
   /**
-   * Transactions that await the approval of another caller, counted up to 10,000.
+   * Transactions that await the approval of another caller, counted up to 10,000 in each ledger.
    *
    * @generated from field: int64 awaiting_approval = 12 [jstype = JS_STRING];
    */
   awaitingApproval: string;
 
   /**
-   * Time of acceptance of the oldest of them; unset if there are none.
+   * Time of acceptance of the oldest of those counted; unset if there are none.
    *
    * @generated from field: google.protobuf.Timestamp oldest_approval_time = 13;
    */
@@ -561,8 +561,8 @@ export type Balance = Message<"fencepost.v1.Balance"> & {
    * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
    * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
    * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
-   * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
-   * and TREASURY_UNFUNDED are returned also if no node reads them.
+   * time that a node read the balances. TOP_UP_RESTORED, TOP_UP_STUCK and TREASURY_UNFUNDED are
+   * returned also if no node reads them.
    *
    * @generated from field: string top_up_held = 31;
    */

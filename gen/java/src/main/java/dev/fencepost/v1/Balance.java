@@ -389,8 +389,8 @@ private static final long serialVersionUID = 0L;
    * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
    * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
    * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
-   * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
-   * and TREASURY_UNFUNDED are returned also if no node reads them.
+   * time that a node read the balances. TOP_UP_RESTORED, TOP_UP_STUCK and TREASURY_UNFUNDED are
+   * returned also if no node reads them.
    * </pre>
    *
    * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -415,8 +415,8 @@ private static final long serialVersionUID = 0L;
    * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
    * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
    * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
-   * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
-   * and TREASURY_UNFUNDED are returned also if no node reads them.
+   * time that a node read the balances. TOP_UP_RESTORED, TOP_UP_STUCK and TREASURY_UNFUNDED are
+   * returned also if no node reads them.
    * </pre>
    *
    * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1742,8 +1742,8 @@ private static final long serialVersionUID = 0L;
      * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
      * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
      * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
-     * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
-     * and TREASURY_UNFUNDED are returned also if no node reads them.
+     * time that a node read the balances. TOP_UP_RESTORED, TOP_UP_STUCK and TREASURY_UNFUNDED are
+     * returned also if no node reads them.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1767,8 +1767,8 @@ private static final long serialVersionUID = 0L;
      * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
      * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
      * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
-     * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
-     * and TREASURY_UNFUNDED are returned also if no node reads them.
+     * time that a node read the balances. TOP_UP_RESTORED, TOP_UP_STUCK and TREASURY_UNFUNDED are
+     * returned also if no node reads them.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1793,8 +1793,8 @@ private static final long serialVersionUID = 0L;
      * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
      * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
      * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
-     * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
-     * and TREASURY_UNFUNDED are returned also if no node reads them.
+     * time that a node read the balances. TOP_UP_RESTORED, TOP_UP_STUCK and TREASURY_UNFUNDED are
+     * returned also if no node reads them.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1815,8 +1815,8 @@ private static final long serialVersionUID = 0L;
      * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
      * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
      * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
-     * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
-     * and TREASURY_UNFUNDED are returned also if no node reads them.
+     * time that a node read the balances. TOP_UP_RESTORED, TOP_UP_STUCK and TREASURY_UNFUNDED are
+     * returned also if no node reads them.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>
@@ -1834,8 +1834,8 @@ private static final long serialVersionUID = 0L;
      * NO_RULE, TOP_UP_NOT_IN_CHAIN, TOP_UP_RESTORED, TOP_UP_STUCK, TOP_UP_UNVERIFIED,
      * TREASURY_BLOCKED, TREASURY_EXTERNAL, TREASURY_MOVED, TREASURY_PAUSED, TREASURY_PROTECTED,
      * TREASURY_QUEUE_FULL, TREASURY_UNFUNDED or TREASURY_UNKNOWN; empty otherwise. As of the last
-     * time that a node read the balances. NO_RULE, TOP_UP_RESTORED, TOP_UP_STUCK, TREASURY_BLOCKED
-     * and TREASURY_UNFUNDED are returned also if no node reads them.
+     * time that a node read the balances. TOP_UP_RESTORED, TOP_UP_STUCK and TREASURY_UNFUNDED are
+     * returned also if no node reads them.
      * </pre>
      *
      * <code>string top_up_held = 31 [json_name = "topUpHeld"];</code>

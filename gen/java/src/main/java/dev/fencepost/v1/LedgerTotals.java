@@ -236,7 +236,7 @@ private static final long serialVersionUID = 0L;
   private long awaitingApproval_ = 0L;
   /**
    * <pre>
-   * Transactions that await the approval of another caller, counted up to 10,000.
+   * Transactions that await the approval of another caller, counted up to 10,000 in each ledger.
    * </pre>
    *
    * <code>int64 awaiting_approval = 12 [json_name = "awaitingApproval", jstype = JS_STRING];</code>
@@ -251,7 +251,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Timestamp oldestApprovalTime_;
   /**
    * <pre>
-   * Time of acceptance of the oldest of them; unset if there are none.
+   * Time of acceptance of the oldest of those counted; unset if there are none.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -263,7 +263,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Time of acceptance of the oldest of them; unset if there are none.
+   * Time of acceptance of the oldest of those counted; unset if there are none.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -275,7 +275,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Time of acceptance of the oldest of them; unset if there are none.
+   * Time of acceptance of the oldest of those counted; unset if there are none.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -1479,7 +1479,7 @@ private static final long serialVersionUID = 0L;
     private long awaitingApproval_ ;
     /**
      * <pre>
-     * Transactions that await the approval of another caller, counted up to 10,000.
+     * Transactions that await the approval of another caller, counted up to 10,000 in each ledger.
      * </pre>
      *
      * <code>int64 awaiting_approval = 12 [json_name = "awaitingApproval", jstype = JS_STRING];</code>
@@ -1491,7 +1491,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Transactions that await the approval of another caller, counted up to 10,000.
+     * Transactions that await the approval of another caller, counted up to 10,000 in each ledger.
      * </pre>
      *
      * <code>int64 awaiting_approval = 12 [json_name = "awaitingApproval", jstype = JS_STRING];</code>
@@ -1507,7 +1507,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Transactions that await the approval of another caller, counted up to 10,000.
+     * Transactions that await the approval of another caller, counted up to 10,000 in each ledger.
      * </pre>
      *
      * <code>int64 awaiting_approval = 12 [json_name = "awaitingApproval", jstype = JS_STRING];</code>
@@ -1525,7 +1525,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> oldestApprovalTimeBuilder_;
     /**
      * <pre>
-     * Time of acceptance of the oldest of them; unset if there are none.
+     * Time of acceptance of the oldest of those counted; unset if there are none.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -1536,7 +1536,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Time of acceptance of the oldest of them; unset if there are none.
+     * Time of acceptance of the oldest of those counted; unset if there are none.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -1551,7 +1551,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Time of acceptance of the oldest of them; unset if there are none.
+     * Time of acceptance of the oldest of those counted; unset if there are none.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -1569,7 +1569,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Time of acceptance of the oldest of them; unset if there are none.
+     * Time of acceptance of the oldest of those counted; unset if there are none.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -1587,7 +1587,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Time of acceptance of the oldest of them; unset if there are none.
+     * Time of acceptance of the oldest of those counted; unset if there are none.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -1612,7 +1612,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Time of acceptance of the oldest of them; unset if there are none.
+     * Time of acceptance of the oldest of those counted; unset if there are none.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -1629,7 +1629,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Time of acceptance of the oldest of them; unset if there are none.
+     * Time of acceptance of the oldest of those counted; unset if there are none.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -1641,7 +1641,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Time of acceptance of the oldest of them; unset if there are none.
+     * Time of acceptance of the oldest of those counted; unset if there are none.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -1656,7 +1656,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Time of acceptance of the oldest of them; unset if there are none.
+     * Time of acceptance of the oldest of those counted; unset if there are none.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>

@@ -130,7 +130,7 @@ public interface LedgerTotalsOrBuilder extends
 
   /**
    * <pre>
-   * Transactions that await the approval of another caller, counted up to 10,000.
+   * Transactions that await the approval of another caller, counted up to 10,000 in each ledger.
    * </pre>
    *
    * <code>int64 awaiting_approval = 12 [json_name = "awaitingApproval", jstype = JS_STRING];</code>
@@ -140,7 +140,7 @@ public interface LedgerTotalsOrBuilder extends
 
   /**
    * <pre>
-   * Time of acceptance of the oldest of them; unset if there are none.
+   * Time of acceptance of the oldest of those counted; unset if there are none.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -149,7 +149,7 @@ public interface LedgerTotalsOrBuilder extends
   boolean hasOldestApprovalTime();
   /**
    * <pre>
-   * Time of acceptance of the oldest of them; unset if there are none.
+   * Time of acceptance of the oldest of those counted; unset if there are none.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
@@ -158,7 +158,7 @@ public interface LedgerTotalsOrBuilder extends
   com.google.protobuf.Timestamp getOldestApprovalTime();
   /**
    * <pre>
-   * Time of acceptance of the oldest of them; unset if there are none.
+   * Time of acceptance of the oldest of those counted; unset if there are none.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp oldest_approval_time = 13 [json_name = "oldestApprovalTime"];</code>
