@@ -46,6 +46,25 @@ func TestAvoidCurrent_Receipts_ReadElsewhere(t *testing.T) {
 	}
 }
 
+// TestAccountElsewhere_HeadReadBefore_NotLagging: both endpoints always have the same head. The
+// block that one of them reported a moment ago does not show that it lags.
+func TestAccountElsewhere_HeadReadBefore_NotLagging(t *testing.T) {
+	t.Parallel()
+	first, second := newNode(t), newNode(t)
+	client := dial(t, nil, first.url(), second.url())
+	for head := uint64(10); head < 13; head++ {
+		for _, n := range []*fakeNode{first, second} {
+			n.set(func(n *fakeNode) { n.head = head })
+		}
+		client.mustHead(t)
+		a, err := client.AccountElsewhere(t.Context(), txn.Address{1}, 1, "endpoint 1")
+		if err != nil || a.Source != "endpoint 2" {
+			t.Errorf("block %d: read from %s, %v", head, a.Source, err)
+		}
+		client.clock.Advance(probeAge / 2)
+	}
+}
+
 // TestAccountElsewhere_SecondEndpoint_Serves reads an account again from another endpoint, unless
 // that lags or there is none. Other reads stay where they were.
 func TestAccountElsewhere_SecondEndpoint_Serves(t *testing.T) {

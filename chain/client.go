@@ -252,7 +252,7 @@ func (c *Client) checkUpToDate(ctx context.Context, e *endpoint) *fault {
 	if _, f := e.ready(ctx); f != nil { // connecting also reads the head
 		return f
 	}
-	if _, _, fresh := e.view(); !fresh {
+	if head, _, fresh := e.view(); !fresh || head < mark { // the mark may have moved since
 		if f := e.call(ctx, e.probe); f != nil {
 			return f
 		}
