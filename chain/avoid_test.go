@@ -65,6 +65,21 @@ func TestAccountElsewhere_HeadReadBefore_NotLagging(t *testing.T) {
 	}
 }
 
+// TestAccountElsewhere_EachAvoidsTheLast_AllServe: if one of three endpoints is wrong, two
+// successive reads are of the others.
+func TestAccountElsewhere_EachAvoidsTheLast_AllServe(t *testing.T) {
+	t.Parallel()
+	client := dial(t, nil, newNode(t).url(), newNode(t).url(), newNode(t).url())
+	client.mustHead(t)
+	a, err := client.Account(t.Context(), txn.Address{1}, 1)
+	for _, want := range []string{"endpoint 1", "endpoint 2", "endpoint 3", "endpoint 1"} {
+		if err != nil || a.Source != want {
+			t.Fatalf("read from %q, %v; want %s", a.Source, err, want)
+		}
+		a, err = client.AccountElsewhere(t.Context(), txn.Address{1}, 1, a.Source)
+	}
+}
+
 // TestAccountElsewhere_SecondEndpoint_Serves reads an account again from another endpoint, unless
 // that lags or there is none. Other reads stay where they were.
 func TestAccountElsewhere_SecondEndpoint_Serves(t *testing.T) {

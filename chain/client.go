@@ -128,18 +128,13 @@ func (c *Client) read(ctx context.Context, what string, fn readFunc) error {
 	return err
 }
 
-// readElsewhere reads with the endpoint of that label last among the healthy ones. Other reads stay
-// with the current endpoint.
+// readElsewhere reads from the endpoints after the one of that label, which comes last among the
+// healthy ones: reads that each avoid the source of the last one reach all of them. Other reads
+// stay with the current endpoint.
 func (c *Client) readElsewhere(ctx context.Context, what, label string, fn readFunc) error {
-	var others, avoided []*endpoint
-	for _, e := range c.order() {
-		if e.label == label {
-			avoided = append(avoided, e)
-		} else {
-			others = append(others, e)
-		}
-	}
-	_, err := c.readFrom(ctx, what, c.healthyFirst(append(others, avoided...)), fn)
+	next := 1 + slices.IndexFunc(c.endpoints, func(e *endpoint) bool { return e.label == label })
+	order := slices.Concat(c.endpoints[next:], c.endpoints[:next])
+	_, err := c.readFrom(ctx, what, c.healthyFirst(order), fn)
 	return err
 }
 

@@ -386,7 +386,9 @@ func (w *wrongEndpoint) AccountElsewhere(ctx context.Context, address txn.Addres
 		return w.Account(ctx, address, settled)
 	}
 	w.elsewhere.Add(1)
-	return w.Chain.Account(ctx, address, settled)
+	a, err := w.Chain.Account(ctx, address, settled)
+	a.Source = "right"
+	return a, err
 }
 
 // TestExternal_OneEndpointWrong_NotAccepted: ACCEPTED is final, so it needs two endpoints, however
@@ -395,7 +397,11 @@ func TestExternal_OneEndpointWrong_NotAccepted(t *testing.T) {
 	t.Parallel()
 	r, memory := externalChain(t, 8)
 	c := &wrongEndpoint{Chain: memory}
-	n := r.startNode("a", func(o *Options) { o.Chains[0].Chain = c })
+	var log jsonLog
+	n := r.startNode("a", func(o *Options) {
+		o.Chains[0].Chain = c
+		o.Logger = log.logger()
+	})
 	id, nonce := r.allocateNonce(n.store, "k")
 	c.wrong.Store(true)
 	r.eventually("it is read elsewhere three times", func() error {
@@ -406,6 +412,12 @@ func TestExternal_OneEndpointWrong_NotAccepted(t *testing.T) {
 	})
 	if info := r.nonceIs(nonce, txn.NonceReserved, ""); info.Reservation != id {
 		t.Fatalf("it is %+v", info)
+	}
+	lines := log.find(t,
+		"RPC endpoints disagree on the settled nonce; no nonce accepted until two agree")
+	if len(lines) != 1 || lines[0]["endpoint"] != "wrong" ||
+		lines[0]["other_endpoint"] != "right" || lines[0]["account"] != devchain.Address(0).Hex() {
+		t.Fatalf("warned %v", lines)
 	}
 	c.wrong.Store(false)
 	r.submitSigned(memory, id, nonce, 1)

@@ -21,6 +21,7 @@ type nonces struct {
 	before   txn.Nonce                  // likewise, by the last successful read before that one
 	last     txn.Nonce                  // likewise, by the last successful read
 	source   string                     // endpoint of the last successful read
+	warned   time.Time                  // when a disagreement of endpoints was last logged
 	signed   []txn.SignedBytes          // by clients, not recorded as attempts yet
 	unread   bool                       // there may be bytes of clients after these
 	filled   map[txn.ReservationID]bool // their cancel transaction was queued
@@ -191,6 +192,21 @@ func (a *actor) noteReported(s txn.ReadAccount, receipts map[txn.Hash]*txn.Recei
 		a.nonces.settled, a.nonces.last = account.Settled, account.Settled
 		a.nonces.source = account.Source
 	}
+}
+
+// warnDisagreement logs that a read shows a lower settled nonce than the one it should confirm: one
+// of the two endpoints is wrong.
+func (a *actor) warnDisagreement(v *txn.View, s txn.ReadAccount, account txn.Account) {
+	now := a.e.Clock.Now()
+	if s.Avoid == "" || account.Settled >= a.nonces.last ||
+		now.Sub(a.nonces.warned) < warnInterval {
+		return
+	}
+	a.nonces.warned = now
+	a.log.Warn("RPC endpoints disagree on the settled nonce; no nonce accepted until two agree",
+		"account", v.Submitter.Address.Hex(), "endpoint", s.Avoid, "settled",
+		uint64(a.nonces.last), "other_endpoint", account.Source, "other_settled",
+		uint64(account.Settled))
 }
 
 // fillHole queues the cancel transaction that fills a hole.

@@ -107,6 +107,7 @@ func (a *actor) readAccount(ctx context.Context, v *txn.View,
 	if r.Recheck {
 		a.recheck(s.Tx)
 	}
+	a.warnDisagreement(v, s, account)
 	return performed{remember: func() {
 		a.noteReported(s, read, &account)
 		a.used = r.Used
