@@ -83,7 +83,8 @@ func (a *actor) compare(ctx context.Context, l *store.Ledger) error {
 		a.missing = a.lostState(l)
 	}
 	a.believed = false
-	if a.missing != "" && l.Cursor != nil && l.Cursor.Protected == nil {
+	if a.missing != "" && l.Cursor != nil &&
+		(l.Cursor.Protected == nil || l.Cursor.Protected.Reason != txn.ProtectRestored) {
 		decided, err := a.e.Store.LossDecided(ctx, a.lease, a.e.router.knows(a.id).protections)
 		if err != nil {
 			return err

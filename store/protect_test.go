@@ -173,6 +173,36 @@ func TestProtect_LostNonce_GivesWay(t *testing.T) {
 	}
 }
 
+// TestProtect_LostCommits_TakesItsPlace: any protection gives way to one for lost commits that
+// names it, which marks the queue. None takes the place of that one.
+func TestProtect_LostCommits_TakesItsPlace(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, l, _ := k.protected(s, "alice")
+	guard := func(replaces int64, reason string) txn.Change {
+		return txn.Change{Protect: &txn.Protection{Expect: 1, Replaces: replaces, Reason: reason,
+			Evidence: "new"}}
+	}
+	k.done(s, l, guard(1, txn.ProtectByOperator))
+	queued := k.queue2(s, id, "r2")
+	for _, replaces := range []int64{0, 1, 3} {
+		k.want(k.commit(s, l, guard(replaces, txn.ProtectRestored)), Conflict)
+	}
+	k.done(s, l, guard(2, txn.ProtectRestored))
+	for _, reason := range []string{txn.ProtectRestored, txn.ProtectByOperator,
+		txn.ReasonNonceElsewhere, txn.ReasonReorgedFinal} {
+		k.want(k.commit(s, l, guard(3, reason)), Conflict)
+	}
+	if c := k.load(s, l).Cursor; c.Protected == nil || c.Protected.ID != 3 ||
+		c.Protected.Reason != txn.ProtectRestored {
+		t.Errorf("%+v %+v", c, c.Protected)
+	}
+	if tx, err := s.Tx(k.ctx, queued.ID); err != nil || !tx.Restored {
+		t.Errorf("%+v, %v", tx, err)
+	}
+}
+
 // TestAlign_Gap_RecordedOnce: the cursor skips numbers by an operator's decision alone, and each is
 // written down.
 func TestAlign_Gap_RecordedOnce(t *testing.T) {

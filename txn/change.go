@@ -304,7 +304,7 @@ func (c *Cursor) replaceable() int64 {
 }
 
 // AwaitsDecision reports whether a protection is in force that only a decision ends. It replaces
-// any other protection, and none replaces it (L10).
+// any other protection, and only one for lost commits replaces it (L10).
 func (c *Cursor) AwaitsDecision() bool {
 	return c.Protected != nil && !c.Protected.EndsAutomatically()
 }

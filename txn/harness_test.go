@@ -247,6 +247,9 @@ func (w *world) apply(t fataler, c Change) {
 		w.view.Cursor = &Cursor{Next: c.Init.Nonce, Init: c.Init.Nonce}
 	}
 	w.applyProtection(t, c)
+	if c.Compared {
+		w.view.FailedOver, w.view.Trial = false, nil
+	}
 	if c.Status != "" {
 		w.view.Submitter.Status = c.Status
 	}
@@ -264,9 +267,12 @@ func (w *world) apply(t fataler, c Change) {
 func (w *world) applyProtection(t fataler, c Change) {
 	t.Helper()
 	if p := c.Protect; p != nil {
-		if p.Expect != w.view.Cursor.Next ||
-			w.view.Cursor.AwaitsDecision() || p.Replaces != w.view.Cursor.replaceable() ||
-			p.Evidence == "" {
+		allowed, replaces := !w.view.Cursor.AwaitsDecision(), w.view.Cursor.replaceable()
+		if was := w.view.Cursor.Protected; p.Reason == ProtectRestored && was != nil {
+			allowed, replaces = was.Reason != ProtectRestored, was.ID
+		}
+		if p.Expect != w.view.Cursor.Next || !allowed || p.Replaces != replaces ||
+			p.Evidence == "" || p.Reason == ProtectRestored && len(c.Writes) > 0 {
 			t.Fatalf("%+v protects %+v", p, w.view.Cursor)
 		}
 		cursor := *w.view.Cursor
@@ -278,6 +284,9 @@ func (w *world) applyProtection(t fataler, c Change) {
 			Tx:       c.LostTx(),
 		}
 		w.view.Cursor = &cursor
+		if p.Reason == ProtectRestored {
+			restoredWorld(w)
+		}
 	}
 	if u := c.Unprotect; u != nil {
 		cursor := *w.view.Cursor

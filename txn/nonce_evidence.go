@@ -15,16 +15,13 @@ func (b *nonceBook) expire() {
 // lost, and have sent nothing yet. No read of the chain can show that.
 func (b *nonceBook) protectFailedOver() (Step, bool) {
 	v := b.v
-	if !v.FailedOver || v.Cursor == nil || v.Cursor.AwaitsDecision() {
+	if !v.lossUndecided() {
 		return nil, false
 	}
-	return Record{Change{Protect: &Protection{
-		Expect: v.Cursor.Next, Replaces: v.Cursor.replaceable(),
-		Reason: ProtectRestored, Evidence: failedOver,
-	}}}, true
+	return Record{Change{Protect: restoredProtection(v, failedOver)}}, true
 }
 
-const failedOver = "the database failed over or was restored: clients may hold nonces that this " +
+const failedOver = afterFailOver + "clients may hold nonces that this " +
 	"ledger does not have; see docs/external.md before you decide"
 
 // quarantineRestored keeps nonces from being reserved that a lost commit may have reserved.

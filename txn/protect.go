@@ -83,7 +83,7 @@ func protect(v *View) (Step, bool) {
 // protection that ends automatically must not end meanwhile (L10). After an operator's RETRY, it is
 // rebroadcast before it is recorded again.
 func (v *View) needsRecord(f *Finding) bool {
-	if v.Cursor.Protected == nil && !v.clientMayUse(f) {
+	if (v.Cursor.Protected == nil || v.showsLoss(f)) && !v.clientMayUse(f) {
 		return true
 	}
 	return f.Tx != nil && f.Tx.Reason != ReasonNonceElsewhere &&
@@ -260,16 +260,16 @@ func Investigated(v *View, s Investigate, by *Consumer) Change {
 func investigated(v *View, f *Finding, by *Consumer) Change {
 	f.Evidence += by.Evidence()
 	var c Change
-	if v.needsProtection(f.Reason) && !v.clientMayUse(f) {
+	switch {
+	case v.clientMayUse(f):
+	case v.showsLoss(f):
+		c.Protect = restoredProtection(v, lostCommits(afterFailOver+f.Evidence))
+		c.Protect.ChainNonce = f.ChainNonce
+		return c // the transaction that lost its nonce follows, under the protection
+	case v.needsProtection(f.Reason):
 		c.Protect = &Protection{
 			Expect: v.Cursor.Next, Replaces: v.Cursor.replaceable(),
 			Reason: f.Reason, Evidence: f.Evidence, ChainNonce: f.ChainNonce,
-		}
-		if v.FailedOver && f.Reason == ReasonNonceElsewhere {
-			c.Protect.Reason = ProtectRestored
-			c.Protect.Evidence = lostCommits("the database failed over or was restored: " +
-				f.Evidence)
-			return c // the transaction that lost its nonce follows, under the protection
 		}
 	}
 	switch {
@@ -386,6 +386,9 @@ func exitProtect(v *View, c Command) (Step, bool) {
 			CommandID: c.ID,
 		}, true
 	}
+	if first, ok := rejectLost(v, c); ok {
+		return first, true
+	}
 	switch c.Action {
 	case ActionResume, ActionResumeKeep:
 		return resume(v, c)
@@ -483,7 +486,8 @@ func (v *View) depthOf(c Command) uint64 {
 
 func unprotect(v *View, c Command, to Nonce) Change {
 	done := commandResult(c, Applied, "")
-	done.Compared = v.FailedOver
+	// a decision for another reason rests on one account read, of an endpoint that may lag
+	done.Compared = v.FailedOver && v.Cursor.Protected.Reason == ProtectRestored
 	done.Unprotect = &Unprotection{
 		ID:        v.Cursor.Protected.ID,
 		Expect:    v.Cursor.Next,

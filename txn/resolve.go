@@ -58,6 +58,10 @@ func resolveLoss(v *View, tx *Tx, c Command) (Step, bool) {
 		return rejectCommand(c, "%s", sentence)
 	case !decided:
 		return nil, false // the receipts are being fetched again, or a reorg is recorded first
+	case v.lossUndecided(): // its nonce may have been used by a lost attempt
+		return rejectAsLost(v, c, lostCommits(fmt.Sprintf(
+			"%snonce %d of transaction %s is used on chain (settled next nonce %d)",
+			afterFailOver, *tx.Nonce, tx.ID, v.Account.Settled))), true
 	case v.NonceUse == nil || v.NonceUse.CommandID != c.ID:
 		return FindConsumer{Tx: tx, CommandID: c.ID}, true
 	}

@@ -24,14 +24,68 @@ func restoredDoubt(tx *Tx, c Command) string {
 // before anything else is done. Without a cursor startCursor does so, before the first nonce is
 // taken.
 func protectLost(v *View) (Step, bool) {
-	if v.Lost == "" || v.Cursor == nil || v.Cursor.AwaitsDecision() {
+	if v.Lost == "" || v.Cursor == nil || v.Cursor.awaitsLossDecision() {
 		return nil, false
 	}
-	return Record{Change{Protect: &Protection{
-		Expect: v.Cursor.Next, Replaces: v.Cursor.replaceable(),
-		Reason: ProtectRestored, Evidence: lostCommits(v.Lost),
-	}}}, true
+	return Record{Change{Protect: restoredProtection(v, lostCommits(v.Lost))}}, true
 }
+
+// lossUndecided reports whether a fail-over may have lost commits, and no protection in force asks
+// for a decision on that. The end of the protection in force may be lost too, with all that was
+// sent after it.
+func (v *View) lossUndecided() bool {
+	return v.FailedOver && v.Cursor != nil && !v.Cursor.awaitsLossDecision()
+}
+
+// showsLoss reports whether a finding may be the work of commits that a fail-over lost.
+func (v *View) showsLoss(f *Finding) bool {
+	return f.Reason == ReasonNonceElsewhere && v.lossUndecided()
+}
+
+func (c *Cursor) awaitsLossDecision() bool {
+	return c.Protected != nil && c.Protected.Reason == ProtectRestored
+}
+
+// restoredProtection returns the protection for lost commits. It replaces one in force for any
+// other reason (L10): only this one marks the queue, and only its end holds earlier top-ups.
+func restoredProtection(v *View, evidence string) *Protection {
+	p := &Protection{Expect: v.Cursor.Next, Reason: ProtectRestored, Evidence: evidence}
+	if was := v.Cursor.Protected; was != nil {
+		p.Replaces = was.ID
+		p.Evidence += fmt.Sprintf("; protected before that because of %s: %s", was.Reason,
+			was.Evidence)
+	}
+	return p
+}
+
+// rejectLost rejects leaving a protection for another reason if the account has used nonces that
+// the ledger never took, or if clients may hold lost ones, and protects for that. A lost nonce of a
+// transaction in flight has to be resolved before: see resolveLoss.
+func rejectLost(v *View, c Command) (Step, bool) {
+	if !v.lossUndecided() {
+		return nil, false
+	}
+	if v.Submitter.Mode == External {
+		return rejectAsLost(v, c, failedOver), true
+	}
+	a, next := v.Account, v.Cursor.Next
+	if _, missing := lowestMissing(v); missing || max(a.Latest, a.Pending) <= next {
+		return nil, false
+	}
+	return rejectAsLost(v, c, lostCommits(fmt.Sprintf(
+		"%sthe account's next nonce is %d on chain and %d in the pool, but %d here",
+		afterFailOver, a.Latest, a.Pending, next))), true
+}
+
+// rejectAsLost rejects a decision, and protects for lost commits in the same change.
+func rejectAsLost(v *View, c Command, evidence string) Step {
+	done := commandResult(c, ResultRefused, evidence+"; the submitter is now protected for that ("+
+		ProtectRestored+"), so decide again under this protection")
+	done.Protect = restoredProtection(v, evidence)
+	return Record{done}
+}
+
+const afterFailOver = "the database failed over or was restored: "
 
 // lostStart returns the protection that a cursor starts with; nil: none. By the ledger the account
 // has never sent. After a fail-over that is a doubt if it has by the chain: where the account

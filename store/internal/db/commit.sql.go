@@ -116,7 +116,8 @@ WITH change AS (
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
     -- A protection that may be lifted automatically gives way to one that is not. Of those for a
-    -- nonce used elsewhere, the owner knows which may, and names it.
+    -- nonce used elsewhere, the owner knows which may, and names it. Any gives way to one for lost
+    -- commits, which names it.
     SELECT l.change_no, n.protections
       FROM lease l
       JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
@@ -128,6 +129,9 @@ WITH change AS (
                     AND l.protect_reason <> n.protect_reason
                  OR n.protect_reason = 'NONCE_USED_ELSEWHERE'
                     AND l.protect_reason <> 'REORGED_AFTER_FINAL'
+                    AND n.protections = l.protect_replaces
+                 OR n.protect_reason <> 'DATABASE_RESTORED'
+                    AND l.protect_reason = 'DATABASE_RESTORED'
                     AND n.protections = l.protect_replaces))
         OR (l.unprotect_expect >= 0 AND n.next_nonce = l.unprotect_expect
             AND n.protect_reason IS NOT NULL AND n.protections = l.unprotect_id)
