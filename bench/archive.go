@@ -57,7 +57,7 @@ func archiving(ctx context.Context, b *bench, n int) (err error) {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "fencepost-bench-archive-")
+	dir, err := os.MkdirTemp(b.db.dir, "archive-")
 	if err != nil {
 		return err
 	}

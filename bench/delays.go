@@ -122,20 +122,24 @@ func (s span) beyond(others []span) time.Duration {
 
 const (
 	diskProbe = 50 * time.Millisecond
-	wakeProbe = 5 * time.Millisecond
+	// stallProbe is the time between writes if stalls are measured: a commit waits for one that
+	// begins at any moment.
+	stallProbe = 5 * time.Millisecond
+	wakeProbe  = 5 * time.Millisecond
 	// diskStall is from when on a write counts as a stall of the disk.
 	diskStall = 20 * time.Millisecond
 )
 
-func startProbe(dir string) *probe {
+// startProbe begins to look, at the disk of dir after each pause.
+func startProbe(dir string, pause time.Duration) *probe {
 	p := &probe{end: make(chan struct{})}
-	p.done.Go(func() { p.fault = p.sync(filepath.Join(dir, "probe")) })
+	p.done.Go(func() { p.fault = p.sync(filepath.Join(dir, "probe"), pause) })
 	p.done.Go(p.sleep)
 	return p
 }
 
 // sync writes a page again and again, as a commit does.
-func (p *probe) sync(path string) error {
+func (p *probe) sync(path string, pause time.Duration) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -156,7 +160,7 @@ func (p *probe) sync(path string) error {
 			p.stalls = append(p.stalls, wrote)
 		}
 		select {
-		case <-time.After(diskProbe):
+		case <-time.After(pause):
 		case <-p.end:
 			return nil
 		}
@@ -178,13 +182,17 @@ func (p *probe) sleep() {
 
 // probed runs a function with a probe, and adds the result of the probe if the function succeeds.
 func (b *bench) probed(name string, do func() error) error {
-	_, err := b.probedStalls(name, do)
+	_, err := b.probedEach(diskProbe, name, do)
 	return err
 }
 
 // probedStalls is probed, and returns when the disk stalled.
 func (b *bench) probedStalls(name string, do func() error) ([]span, error) {
-	p := startProbe(b.db.dir)
+	return b.probedEach(stallProbe, name, do)
+}
+
+func (b *bench) probedEach(pause time.Duration, name string, do func() error) ([]span, error) {
+	p := startProbe(b.db.dir, pause)
 	err := do()
 	close(p.end)
 	p.done.Wait()

@@ -49,6 +49,7 @@ type flags struct {
 	check    bool
 	budgets  string
 	node     string
+	data     string
 	profiles string
 }
 
@@ -69,6 +70,9 @@ func parse(args []string, errs io.Writer) (f flags, err error) {
 	set.StringVar(&f.node, "node", "",
 		"the program of the node, from go build ./bench/node (default: bench-node beside this "+
 			"program)")
+	set.StringVar(&f.data, "data", "",
+		"put PostgreSQL's data into fencepost-bench in this folder, for the next run too (default: "+
+			"in the user's cache)")
 	set.StringVar(&f.profiles, "profiles", "",
 		"a folder for profiles of the node, and of this program as \"load\", taken end to end")
 	return f, set.Parse(args)
@@ -128,7 +132,7 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 			program)
 	}
 	b.progress("starting PostgreSQL")
-	if b.db, err = startDatabase(ctx); err != nil {
+	if b.db, err = startDatabase(ctx, f.data); err != nil {
 		return err
 	}
 	err = b.runAll(ctx, only)

@@ -23,14 +23,18 @@ type database struct {
 	made   int
 }
 
-// startDatabase starts it. After a checkpoint, PostgreSQL writes whole pages into the WAL, which
-// would measure the checkpoints instead of the transactions: so there are none.
-func startDatabase(ctx context.Context) (*database, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
+// startDatabase starts it with data in a folder; empty: in the user's cache. After a checkpoint,
+// PostgreSQL writes whole pages into the WAL, which would measure the checkpoints instead of the
+// transactions: so there are none.
+func startDatabase(ctx context.Context, folder string) (*database, error) {
+	dir := filepath.Join(folder, "fencepost-bench")
+	if folder == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			cache = os.TempDir()
+		}
+		dir = pgembed.ReachableDir(filepath.Join(cache, "fencepost", "bench"))
 	}
-	dir := pgembed.ReachableDir(filepath.Join(cache, "fencepost", "bench"))
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, err
 	}
