@@ -71,8 +71,8 @@ func parse(args []string, errs io.Writer) (f flags, err error) {
 		"the program of the node, from go build ./bench/node (default: bench-node beside this "+
 			"program)")
 	set.StringVar(&f.data, "data", "",
-		"put PostgreSQL's data into fencepost-bench in this folder, for the next run too (default: "+
-			"in the user's cache)")
+		"put PostgreSQL's data into fencepost-bench in this folder, for the next run too "+
+			"(default: in the user's cache)")
 	set.StringVar(&f.profiles, "profiles", "",
 		"a folder for profiles of the node, and of this program as \"load\", taken end to end")
 	return f, set.Parse(args)
