@@ -198,27 +198,35 @@ func (w *World) unfinishedMoves() (s []string) {
 // Law M1: at most one ledger has an owner of an account, the new one has all that the old one had,
 // and the old one has nothing later.
 
-// judgeLeases checks at an acquisition that no account has an owner in two ledgers.
+// judgeLeases checks at an acquisition that no account has an owner in two ledgers, or in one that
+// it has left.
 func (w *World) judgeLeases() {
 	if len(w.commands) == 0 {
 		return
 	}
-	owners := map[int32]string{}
-	err := w.dbs.each(
-		`SELECT submitter_id, owner_node FROM submitter_lease
-		  WHERE NOT released AND expires_at > clock_timestamp()`,
-		func(rows pgx.Rows) error {
-			var id int32
-			var owner string
-			err := rows.Scan(&id, &owner)
-			if other, ok := owners[id]; ok {
-				w.violated("M1", "s%d has the owners %s and %s in two ledgers", id, other, owner)
-			}
-			owners[id] = owner
-			return err
-		})
-	if err != nil {
-		w.violated("sim", "%v", err)
+	owners := map[txn.SubmitterID]string{}
+	for i, db := range w.dbs.ledgers {
+		err := db.each(
+			`SELECT submitter_id, owner_node FROM submitter_lease
+			  WHERE NOT released AND expires_at > clock_timestamp()`,
+			func(rows pgx.Rows) error {
+				var id txn.SubmitterID
+				var owner string
+				err := rows.Scan(&id, &owner)
+				if other, ok := owners[id]; ok {
+					w.violated("M1", "s%d has the owners %s and %s in two ledgers", id, other,
+						owner)
+				}
+				if i == w.homes[id] && w.movesAccount(id) && !w.isMoving(id) {
+					w.violated("M1", "s%d has the owner %s in ledger %s, which it has left", id,
+						owner, db.name)
+				}
+				owners[id] = owner
+				return err
+			})
+		if err != nil {
+			w.violated("sim", "%v", err)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ type database struct {
 	clock   time.Time        // bubble time when the database clock was last set
 	step    time.Duration    // sum of the clock's jumps
 	ends    [2]time.Duration // smallest and largest step so far
+	away    time.Duration    // connections are refused until then
 	hosts   *hosts           // servers of this run alone; nil: the one of all tests
 	ctx     context.Context
 }

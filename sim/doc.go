@@ -50,9 +50,11 @@
 // serve both, and clients go to the ledger that the node knows, or to the one that a refusal names.
 // An operator moves accounts under load (accounts_test.go). Its command may be killed, frozen or
 // cut off at every message. It is repeated until it succeeds, and may run twice at the same time.
-// All laws hold over the rows of both ledgers. The oracle also requires that no account has an
-// owner in two ledgers, that the new ledger has the whole history of the old one, and that it
-// writes later, under higher tokens (M1).
+// Once every account has arrived, all nodes end, both ledgers are restored to before the moves, and
+// new nodes start while the directory is away (restore_test.go). All laws hold over the rows of
+// both ledgers. The oracle also requires that no account has an owner in two ledgers or in one that
+// it has left, that the new ledger has the whole history of the old one, and that it writes later,
+// under higher tokens (M1). After the restore each account must get its tombstone again.
 //
 // # Failures
 //

@@ -51,7 +51,7 @@ func (n *node) dialer(db *database) func(context.Context, string, string) (net.C
 
 func (n *node) dial(db *database) (net.Conn, error) {
 	n.w.mu.Lock()
-	refused := n.crashed || n.noDatabase > n.w.now()
+	refused := n.crashed || max(n.noDatabase, db.away) > n.w.now()
 	n.w.mu.Unlock()
 	if refused {
 		return nil, &net.OpError{

@@ -99,6 +99,9 @@ func (w *World) start(index, boot int) error {
 		for _, e := range engines {
 			running.Go(func() { _ = e.Run(ctx) }) // leases that it could not release expire
 		}
+		if w.restored {
+			running.Go(func() { n.askMoved(ctx) })
+		}
 		running.Wait()
 		sinks.Wait()
 		close(n.done)

@@ -88,6 +88,7 @@ func (w *World) play() {
 			restTime, w.unfinished())
 	}
 	w.rest = w.now() - healed
+	w.restoreOld()
 	if verbose() {
 		w.dump()
 	}

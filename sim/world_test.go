@@ -78,6 +78,7 @@ type World struct {
 	moving     bool             // no node may boot
 	moved      bool
 	commands   []*moveCommand
+	restored   bool // the ledgers were, to before the moves
 }
 
 // item is one possible step: a message in transit, or a goroutine that waits for permission to
