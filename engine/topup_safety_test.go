@@ -381,3 +381,44 @@ func TestBalances_OneResponse_ReportsNothing(t *testing.T) {
 	look(true, 1)
 	look(false, 1)
 }
+
+// TestBalances_OtherNodeRecorded_SightingVoid: two nodes have seen the balance fall. One records
+// that, and tops the account up. The other one looks again only after all is final: its sighting
+// does not confirm one wrong response.
+func TestBalances_OtherNodeRecorded_SightingVoid(t *testing.T) {
+	t.Parallel()
+	r := newTreasury(t, 2, "a")
+	limit := ether(1)
+	wrong := false
+	slow := r.watch("slow", func(o *funds.Options) {
+		o.Low = &limit
+		o.Balances = func(ctx context.Context, of []txn.Address,
+			blocks []uint64) (txn.FundsRead, error) {
+			got, err := r.chain.BalancesAt(ctx, of, blocks)
+			if wrong {
+				got.Accounts[1].Balance.Clear()
+			}
+			return got, err
+		}
+	})
+	other := r.watch("other", func(o *funds.Options) { o.Low = &limit })
+	r.chain.Drain(devchain.Address(1))
+	r.lookOnce(slow, other)
+	r.chain.MineEmpty(1)
+	r.lookOnce(other)
+	r.settle(1)
+	r.look(other) // no longer low
+	if u := r.topUps(1); u.TopUp.No != 1 || u.Falls != 1 || u.Low {
+		t.Fatalf("%+v", u)
+	}
+	wrong = true
+	r.lookOnce(slow)
+	if u := r.topUps(1); r.count(1) != 1 || u.Falls != 1 || u.Low {
+		t.Errorf("one response: %d top-ups, low %t after %d falls", r.count(1), u.Low, u.Falls)
+	}
+	r.chain.MineEmpty(1)
+	r.lookOnce(slow)
+	if u := r.topUps(1); r.count(1) != 2 || u.Falls != 2 {
+		t.Errorf("two responses: %d top-ups, %d falls", r.count(1), u.Falls)
+	}
+}

@@ -84,6 +84,7 @@ type Watch struct {
 type sightings map[txn.SubmitterID]sighting
 
 type sighting struct {
+	after int64 // number of the last top-up, or fall, then
 	block uint64
 	looks int // at the same block
 }
@@ -347,7 +348,7 @@ func (l *look) judgeLow(ctx context.Context, a *account) error {
 	switch {
 	case low == a.funds.Low:
 		delete(turn, a.ID)
-	case !turn.seenBefore(a):
+	case !turn.seenBefore(a, a.funds.Falls):
 		low = a.funds.Low // until another block shows it too
 	default:
 		c := store.LowChange{Low: low, Block: a.block, ReadAt: a.funds.ReadAt}

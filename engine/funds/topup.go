@@ -75,7 +75,7 @@ func (l *look) topUp(ctx context.Context, a *account) (held string, err error) {
 	if amount.Lt(new(uint256.Int).Sub(&rule.To, &rule.Below)) {
 		return HeldDayLimit, nil
 	}
-	if !l.needs.seenBefore(a) {
+	if !l.needs.seenBefore(a, a.funds.LastNo) {
 		return "", nil
 	}
 	if recent(a.funds) && a.receiptHash != a.funds.TopUp.ReceiptHash {
@@ -97,12 +97,13 @@ func (l *look) topUp(ctx context.Context, a *account) (held string, err error) {
 }
 
 // seenBefore reports whether an earlier block has shown the same of the account: one wrong response
-// must not move funds, nor page an operator.
-func (s sightings) seenBefore(a *account) bool {
+// must not move funds, nor page an operator. after is the number of the last top-up, or fall, which
+// another node may have recorded: a sighting from before it proves nothing.
+func (s sightings) seenBefore(a *account, after int64) bool {
 	n, seen := s[a.ID]
 	switch {
-	case !seen || a.block < n.block:
-		s[a.ID] = sighting{a.block, 1}
+	case !seen || n.after != after || a.block < n.block:
+		s[a.ID] = sighting{after, a.block, 1}
 		return false
 	case a.block == n.block:
 		n.looks++
