@@ -15,10 +15,11 @@ import (
 // node looks at the balances again, or while one that read the decision before is frozen.
 func TestTopUp_LostByFailOver_NotSentAgain(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ before, frozen bool }{
-		"looked at under the protection": {before: true},
-		"looked at after it":             {},
-		"a frozen node":                  {frozen: true},
+	for name, c := range map[string]struct{ before, frozen, ahead bool }{
+		"looked at under the protection":   {before: true},
+		"looked at after it":               {},
+		"a frozen node":                    {frozen: true},
+		"the old primary's clock is ahead": {ahead: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,6 +36,9 @@ func TestTopUp_LostByFailOver_NotSentAgain(t *testing.T) {
 			n.stop()
 			restore()
 			r.failedOver()
+			if c.ahead {
+				r.exec("UPDATE top_up SET created_at = created_at + INTERVAL '1 hour'")
+			}
 			r.startNode("b", func(o *Options) { o.Chains[0].Chain = r.chain })
 			other := r.create(0, "other", transfer())
 			r.awaitLossOfTreasury()

@@ -18,9 +18,11 @@ WITH treasury AS MATERIALIZED (
      WHERE m.submitter_id = $8 AND m.mode <> 'EXTERNAL' AND m.moved_to IS NULL
        FOR KEY SHARE
 )
-INSERT INTO top_up (submitter_id, no, treasury_id, request_id, amount, mac)
+INSERT INTO top_up (submitter_id, no, treasury_id, request_id, amount, mac, protections)
 SELECT s.submitter_id, $1::BIGINT, f.submitter_id, $2::TEXT,
-       CAST($3::TEXT AS NUMERIC), $4::BYTEA
+       CAST($3::TEXT AS NUMERIC), $4::BYTEA,
+       coalesce((SELECT c.protections FROM submitter_nonce_cursor c
+                  WHERE c.submitter_id = f.submitter_id), 0)
   FROM submitter s
   JOIN treasury f ON f.chain_id = s.chain_id
   LEFT JOIN LATERAL (
@@ -89,7 +91,7 @@ SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
        coalesce(t.terminal_at, 'epoch')::TIMESTAMPTZ AS final_at,
        coalesce(u.mac, ''::BYTEA)::BYTEA AS mac,
        (u.no IS NOT NULL AND t.tx_id IS NULL
-        AND top_up_may_be_lost(u.treasury_id, u.created_at))::BOOLEAN AS may_be_lost,
+        AND top_up_in_doubt(u.treasury_id, u.created_at, u.protections))::BOOLEAN AS may_be_lost,
        (SELECT coalesce(sum(d.amount), 0)::TEXT FROM top_up d
          WHERE d.submitter_id = s.submitter_id AND d.voided_at IS NULL
            AND d.created_at > clock_timestamp() - INTERVAL '1 day') AS day_amount,
@@ -98,7 +100,7 @@ SELECT s.submitter_id, clock_timestamp()::TIMESTAMPTZ AS read_at,
   FROM submitter s
   LEFT JOIN account_balance b ON b.submitter_id = s.submitter_id
   LEFT JOIN LATERAL (
-       SELECT n.no, n.treasury_id, n.request_id, n.amount, n.mac, n.created_at
+       SELECT n.no, n.treasury_id, n.request_id, n.amount, n.mac, n.created_at, n.protections
          FROM top_up n
         WHERE n.submitter_id = s.submitter_id AND n.voided_at IS NULL
         ORDER BY n.no DESC

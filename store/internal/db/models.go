@@ -419,6 +419,7 @@ type TopUp struct {
 	Mac         []byte
 	CreatedAt   time.Time
 	VoidedAt    *time.Time
+	Protections *int64
 }
 
 type TxApproval struct {
