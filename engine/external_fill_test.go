@@ -105,6 +105,51 @@ func TestExternal_FillLostToClient_Ends(t *testing.T) {
 	}
 }
 
+// TestExternal_FillLostThenReorged_Fills: the client used the nonce, which was ACCEPTED. A deep
+// reorg removes that transaction, so the cancel transaction fills the nonce after all.
+func TestExternal_FillLostThenReorged_Fills(t *testing.T) {
+	t.Parallel()
+	r, c := externalChain(t, 8)
+	r.policy.ResubmitInterval = 10 * time.Millisecond
+	r.policy.AuditDepth = r.policy.Confirmations + 10_000
+	n := r.startOn(c, "a", nil)
+	id, nonce := r.allocateNonce(n.store, "k")
+	r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestQuarantine}, txn.Applied)
+	if answer := c.Send(t.Context(), signFor(t, c, nonce, 1)); answer.Class != txn.Accepted {
+		t.Fatalf("sent: %+v", answer)
+	}
+	fill, err := r.admin.QueueReserved(t.Context(), store.ReservedTx{Reservation: id,
+		Payload: txn.CancelPayload(devchain.Address(0))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func(mine int, want txn.State) {
+		t.Helper()
+		r.eventually("it is "+string(want), func() error {
+			c.MineEmpty(mine)
+			tx, err := r.admin.Tx(context.Background(), fill)
+			if err == nil && (tx.State != want || tx.LastOutcome == "") {
+				err = fmt.Errorf("it is %s %s", tx.State, tx.LastOutcome)
+			}
+			return err
+		})
+	}
+	state(0, txn.Allocated) // the pool has the other one
+	used := c.Mine(1)
+	state(1, txn.Stuck)
+	r.nonceIs(nonce, txn.NonceAccepted, "")
+	head, err := c.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reorg(int(head.Number-used.Number)+1, chaintest.Drop); err != nil {
+		t.Fatal(err)
+	}
+	if is := r.mineUntilFinal(c, fill); is.State != txn.Confirmed || *is.Nonce != nonce {
+		t.Fatalf("it ended as %s, executed %s: %s", is.State, is.Executed, is.LastError)
+	}
+}
+
 // lyingEndpoint is a wrongEndpoint that also names a user of the nonce.
 type lyingEndpoint struct{ wrongEndpoint }
 

@@ -42,12 +42,13 @@ func (b *nonceBook) quarantineRestored() {
 // never signed: the holder was wrong, or another program uses the key.
 func (b *nonceBook) protectUsed() (Step, bool) {
 	v := b.v
-	if v.Account == nil || v.Cursor == nil || v.Cursor.AwaitsDecision() {
+	if v.Cursor == nil || v.Cursor.AwaitsDecision() {
 		return nil, false
 	}
+	settled := b.settledTwice()
 	for i := range b.rows {
 		n := &b.rows[i]
-		if n.State != NonceRecyclable || n.Nonce >= v.Account.Settled {
+		if n.State != NonceRecyclable || n.Nonce >= settled {
 			continue
 		}
 		return Record{Change{Protect: &Protection{
@@ -64,15 +65,23 @@ func (b *nonceBook) protectUsed() (Step, bool) {
 	return nil, false
 }
 
-// settle accepts the nonces that two successive reads show as passed for good: ACCEPTED is final,
-// and one response may be wrong. Two endpoints serve them if the chain has two that are up to date:
-// see read. A receipt alone proves nothing about a nonce: the hash comes from a client.
+// settledTwice returns the settled nonce that two successive reads show: one response may be wrong.
+// Two endpoints serve them if the chain has two that are up to date: see read.
+func (b *nonceBook) settledTwice() Nonce {
+	if b.v.Account == nil {
+		return 0
+	}
+	return min(b.v.Account.Settled, b.v.External.Settled, b.v.External.Before)
+}
+
+// settle accepts the nonces that the chain has passed for good: ACCEPTED is final. A receipt alone
+// proves nothing about a nonce: the hash comes from a client.
 func (b *nonceBook) settle() {
 	v := b.v
-	if v.Account == nil || v.Cursor == nil {
+	if v.Cursor == nil {
 		return
 	}
-	settled := min(v.Account.Settled, v.External.Settled, v.External.Before)
+	settled := b.settledTwice()
 	for i := range b.rows {
 		n := &b.rows[i]
 		if n.Nonce >= settled {

@@ -77,6 +77,23 @@ func TestExternal_SettledOnce_NotAccepted(t *testing.T) {
 	}
 }
 
+// TestExternal_ReleasedUsed_ProtectedBySecondRead: one wrong response must not stop the account.
+func TestExternal_ReleasedUsed_ProtectedBySecondRead(t *testing.T) {
+	t.Parallel()
+	v := externalView(NonceRecyclable, &Account{Latest: 1, Pending: 1, Settled: 1})
+	v.External.Requests, v.External.Settled = nil, 1
+	step, _ := external(v)
+	if r, ok := step.(Record); ok {
+		t.Fatalf("recorded after one read: %+v", r.Change)
+	}
+	v.External.Before = 1
+	step, _ = external(v)
+	if r, ok := step.(Record); !ok || r.Change.Protect == nil ||
+		r.Change.Protect.Reason != ReasonNonceElsewhere {
+		t.Fatalf("not protected after two: %+v", step)
+	}
+}
+
 // TestExternal_ReceiptsUnread_OthersReadSoon: a nonce whose receipts cannot be read does not delay
 // the second read of those after it.
 func TestExternal_ReceiptsUnread_OthersReadSoon(t *testing.T) {
