@@ -37,6 +37,7 @@ type actor struct {
 	missing   string     // commits of this node that the ledger lacks; empty: none known
 	believed  bool       // the ledger counts as complete: an operator has decided on the loss
 	trial     *txn.Nonce // first nonce taken since a fail-over; nil: none
+	trialOver bool       // its transaction is final
 	loaded    bool
 	ledger    store.Ledger
 	inbox     store.Inbox
@@ -341,7 +342,7 @@ func (a *actor) load(ctx context.Context) error {
 	a.audited, a.auditSent = audited, false
 	a.ended = ended
 	a.forgetReads()
-	a.trial = nil
+	a.trial, a.trialOver = nil, false
 	a.nonces = nonces{isolation: a.nonces.isolation}
 	a.used = txn.UsedNonce{}
 	for i := range a.inbox.Queue {
@@ -416,6 +417,7 @@ func (a *actor) view() *txn.View {
 
 		FailedOver: a.ledger.FailedOver,
 		Trial:      a.trial,
+		TrialOver:  a.trialOver,
 		Lost:       a.missing,
 		Twin:       a.twinChecks > 0,
 		Refuse:     a.e.Refuse,

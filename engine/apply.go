@@ -28,8 +28,13 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 	}
 	a.applyNonces(c)
 	a.applyGuard(v, c)
+	if c.TrialOver {
+		a.trialOver = true
+		a.forgetReads() // the next nonce needs a newer one
+	}
 	if c.Compared {
-		l.FailedOver, a.trial = false, nil
+		l.FailedOver = false
+		a.trial, a.trialOver = nil, false
 	}
 	a.remember(v.Cursor, c)
 	if c.Status != "" {

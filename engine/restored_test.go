@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -305,6 +306,48 @@ func TestFailedOver_LaggingEndpoint_Protects(t *testing.T) {
 	}
 }
 
+// TestFailedOver_SameBytes_Protects: a lagging endpoint shows the account where the ledger is. The
+// lost part used the first nonce by the very bytes that are signed again, and higher ones by other
+// bytes.
+func TestFailedOver_SameBytes_Protects(t *testing.T) {
+	t.Parallel()
+	w := newSharedKeyHarness(t)
+	n := w.node()
+	w.confirmOne("zero")
+	n.stop()
+	var queued []txn.TxID
+	for _, request := range []string{"one", "two", "three"} {
+		queued = append(queued, w.create(0, request, transfer()))
+	}
+	restore, at := w.backup(), w.chain.MineEmpty(1).Number
+	n = w.node()
+	for _, id := range queued {
+		w.finish(id)
+	}
+	before := w.attempts()[queued[0].String()]
+	n.stop()
+	restore()
+	w.failedOver()
+	behind := w.chain.MineEmpty(1).Number - at
+	w.chain.Intercept(
+		func(context.Context, chaintest.Call) chaintest.Fault { return chaintest.Lag(behind) })
+	w.node()
+	w.await(queued[0], "it has a nonce", func(tx txn.Tx) bool { return tx.Nonce != nil })
+	if !bytes.Equal(w.attempts()[queued[0].String()], before) {
+		t.Fatal("it has other bytes than before")
+	}
+	w.chain.SetBaseFee(*uint256.NewInt(5e9))
+	w.chain.Intercept(nil)
+	w.awaitProtected(txn.ProtectRestored)
+	for _, id := range queued[1:] {
+		w.await(id, "it is marked", func(tx txn.Tx) bool { return tx.Restored })
+	}
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "KEEP_QUEUE")
+	if executed := w.executions(); !slices.Equal(executed, []txn.Nonce{0, 1, 2, 3}) {
+		t.Errorf("executed under %v", executed)
+	}
+}
+
 // TestFailedOver_NothingLost_Continues compares each account with the chain once.
 func TestFailedOver_NothingLost_Continues(t *testing.T) {
 	t.Parallel()
@@ -315,6 +358,7 @@ func TestFailedOver_NothingLost_Continues(t *testing.T) {
 	w.failedOver()
 	w.node()
 	w.confirmOne("one")
+	w.confirmOne("two")
 	if w.number("SELECT count(*) FROM submitter WHERE timeline = 0") > 0 {
 		t.Error("the account does not count as compared")
 	}

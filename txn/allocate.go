@@ -343,7 +343,7 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 		w[0].Reserved = true
 		return Change{Writes: w}
 	}
-	return Change{Take: &Take{Nonce: nonce}, Writes: w}
+	return Change{Take: &Take{Nonce: nonce}, Writes: w, Compared: v.FailedOver && v.TrialOver}
 }
 
 // countRefusal counts the blocks on which the chain has refused a draft. A single reading may come

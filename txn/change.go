@@ -17,6 +17,8 @@ type Change struct {
 	Nonces       *NonceChange // alone: it is written by a statement of its own
 	// the account was compared with the chain since the database failed over; with other parts only
 	Compared bool
+	// the trial after a fail-over is over; the owner then forgets the account that it has read
+	TrialOver bool
 }
 
 // Empty reports whether there is nothing to write.

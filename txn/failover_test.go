@@ -184,3 +184,33 @@ func TestLost_OtherProtection_GivesWay(t *testing.T) {
 		w.checkRestored(t, reason, reason)
 	}
 }
+
+// The lost part may have used the first nonce by the very bytes that are signed again, and higher
+// ones too. An endpoint that lags does not show that. So the account is read again once the first
+// nonce is final, and counts as compared with the next one.
+func TestFailedOver_FirstNonceFinal_ReadAgain(t *testing.T) {
+	t.Parallel()
+	for _, used := range []Nonce{1, 2} {
+		w := newWorld(2, guarded)
+		w.view.FailedOver = true
+		sent := until[Broadcast](t, w)
+		w.include(sent.Attempt.Hash, true)
+		w.head += guarded.Confirmations
+		w.elsewhere = used
+		until[ReadAccount](t, w)
+		if len(w.final) != 1 || !w.view.FailedOver {
+			t.Fatalf("%d final, failed over: %t", len(w.final), w.view.FailedOver)
+		}
+		for range 2 {
+			w.head++
+			w.setAccount(Account{Latest: used, Pending: used, Settled: used})
+			w.settle(t)
+		}
+		switch p := protected(w); {
+		case used == 1 && (p != nil || w.view.FailedOver || len(w.order) != 2):
+			t.Errorf("nothing is lost: %+v, failed over: %t", p, w.view.FailedOver)
+		case used == 2 && (p == nil || p.Reason != ProtectRestored || len(w.order) != 1):
+			t.Errorf("the next nonce is used: %+v", p)
+		}
+	}
+}

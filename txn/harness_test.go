@@ -247,8 +247,16 @@ func (w *world) apply(t fataler, c Change) {
 		w.view.Cursor = &Cursor{Next: c.Init.Nonce, Init: c.Init.Nonce}
 	}
 	w.applyProtection(t, c)
+	if c.Take != nil && w.view.FailedOver && w.view.Trial == nil {
+		w.view.Trial = &c.Take.Nonce
+	}
+	if c.TrialOver {
+		w.view.TrialOver = true
+		w.view.Account, w.view.Suspicion = nil, nil
+	}
 	if c.Compared {
 		w.view.FailedOver, w.view.Trial = false, nil
+		w.view.TrialOver = false
 	}
 	if c.Status != "" {
 		w.view.Submitter.Status = c.Status

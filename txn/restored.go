@@ -105,9 +105,11 @@ func lostStart(v *View) *Protection {
 	}
 }
 
-// endsTrial reports whether the writes of a transaction end the comparison after a fail-over: the
-// first nonce taken since then is final in an attempt of the ledger, so the lost part did not use
-// it. An account read alone proves nothing: its endpoint may lag, or lack what was just sent.
+// endsTrial reports whether the writes of a transaction end the trial after a fail-over: the first
+// nonce taken since then is final in an attempt of the ledger. An earlier account read proves
+// nothing: its endpoint may lag, or lack pending transactions. Neither does inclusion alone: the
+// lost part may have signed the same bytes, and used higher nonces. So the account counts as
+// compared once it is read again, and takes the next nonce.
 func endsTrial(v *View, tx *Tx, list []Write) bool {
 	next := &list[0].Next
 	return v.FailedOver && v.Trial != nil && next.State.Final() && next.Receipt != nil &&

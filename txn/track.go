@@ -12,7 +12,7 @@ func trackAll(v *View) (Step, bool) {
 		if w := trackOne(v, &v.Open[i]); w != nil {
 			c.Protect = cmp.Or(c.Protect, sentByOther(v, &v.Open[i], &w[0].Next))
 			c.addTracked(v, &v.Open[i], w)
-			c.Compared = c.Compared || endsTrial(v, &v.Open[i], w)
+			c.TrialOver = c.TrialOver || endsTrial(v, &v.Open[i], w)
 		}
 		if len(c.Writes) >= maxTracked {
 			return record(c)

@@ -58,6 +58,7 @@ type View struct {
 	// the database failed over, or was restored, since the account was last compared with the chain
 	FailedOver bool
 	Trial      *Nonce // the first one taken since then, by this owner; nil: none
+	TrialOver  bool   // its transaction is final; Account was read after that, or is nil
 	Lost       string // commits of this node that the ledger lacks; empty: none
 	Twin       bool   // another ledger may use the key: see checkUnsent
 	// why a queued transaction must not be signed; it must be pure. nil: none is refused
