@@ -200,6 +200,17 @@ func TestNonces_Refusals(t *testing.T) {
 	_, err = pb.NewNonceServiceClient(on.conn).ReleaseNonce(h.ctx, &pb.ReleaseNonceRequest{
 		ReservationId: "0b4ac48f-6a4d-4b2e-9f4a-7c7c0c0a1b11"})
 	wantStatus(t, err, codes.InvalidArgument, "INVALID_FIELD")
+	for size, refused := range map[int]struct {
+		code   codes.Code
+		reason string
+	}{
+		128 << 10:   {codes.NotFound, "NONCE_NOT_FOUND"},
+		128<<10 + 1: {codes.InvalidArgument, "INVALID_FIELD"},
+	} {
+		_, err = pb.NewNonceServiceClient(on.conn).SubmitSigned(h.ctx, &pb.SubmitSignedRequest{
+			ReservationId: "0b4ac48f-6a4d-4b2e-9f4a-7c7c0c0a1b11", RawTx: make([]byte, size)})
+		wantStatus(t, err, refused.code, refused.reason)
+	}
 }
 
 // TestNonces_OtherCaller_Denied: a reservation is used by the caller that made it, and nonces are

@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/holiman/uint256"
 
 	"github.com/fencepost/fencepost/txn"
 )
@@ -35,6 +36,14 @@ func TestDecodeSigned(t *testing.T) {
 		return types.LatestSignerForChainID(big.NewInt(chain))
 	}
 	legacy := &types.LegacyTx{Nonce: 3, To: &to, Gas: 21000, GasPrice: big.NewInt(2)}
+	noGas := &types.LegacyTx{Nonce: 3, To: &to, GasPrice: big.NewInt(2)}
+	withList := &types.AccessListTx{ChainID: big.NewInt(chainID), Nonce: 3, To: &to, Gas: 21000,
+		GasPrice: big.NewInt(2)}
+	chain := uint256.NewInt(chainID)
+	blobs := &types.BlobTx{ChainID: chain, Nonce: 3, To: to, Gas: 21000,
+		GasFeeCap: uint256.NewInt(2), BlobFeeCap: uint256.NewInt(1), BlobHashes: []common.Hash{{1}}}
+	delegation := &types.SetCodeTx{ChainID: chain, Nonce: 3, To: to, Gas: 50000,
+		GasFeeCap: uint256.NewInt(2), AuthList: []types.SetCodeAuthorization{{Address: to}}}
 	for name, c := range map[string]struct {
 		raw  []byte
 		of   txn.Submitter
@@ -42,6 +51,10 @@ func TestDecodeSigned(t *testing.T) {
 	}{
 		"fits":          {sign(fees(chainID, 3), latest(chainID)), of, true},
 		"legacy":        {sign(legacy, latest(chainID)), of, true},
+		"access list":   {sign(withList, latest(chainID)), of, true},
+		"blobs":         {sign(blobs, latest(chainID)), of, false},
+		"delegation":    {sign(delegation, latest(chainID)), of, false},
+		"no gas":        {sign(noGas, latest(chainID)), of, false},
 		"unprotected":   {sign(legacy, types.HomesteadSigner{}), of, false},
 		"another chain": {sign(fees(5, 3), latest(5)), of, false},
 		"another nonce": {sign(fees(chainID, 4), latest(chainID)), of, false},
