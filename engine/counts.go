@@ -44,6 +44,7 @@ func (e *Engine) countOnce(ctx context.Context) {
 	m.oldest.Record(ctx, c.OldestQueued.Seconds())
 	m.inFlight.Record(ctx, c.InFlight)
 	m.stuck.Record(ctx, c.Stuck)
+	m.undecided.Record(ctx, c.UndecidedNonces)
 	for state, n := range map[string]int64{
 		"owned":     int64(len(ids)),
 		"protected": c.Protected,

@@ -212,7 +212,8 @@ func TestExternal_Decision34_Reconcile_EvidenceOnly(t *testing.T) {
 	t.Parallel()
 	r, c := externalChain(t, 8)
 	r.policy.External.HardMaxAge = time.Millisecond
-	n := r.startOn(c, "a", nil)
+	var metered reading
+	n := r.startOn(c, "a", func(o *Options) { metered = measure(t, o) })
 	hole, holeNonce := r.allocateNonce(n.store, "hole")
 	above, aboveNonce := r.allocateNonce(n.store, "above")
 	signed := signFor(t, c, aboveNonce, 1)
@@ -232,6 +233,10 @@ func TestExternal_Decision34_Reconcile_EvidenceOnly(t *testing.T) {
 			}
 			return err
 		})
+	}
+	n.engine.countOnce(t.Context())
+	if undecided := metered.sum("fencepost_nonces_undecided"); undecided != 2 {
+		t.Errorf("%v nonces need an operator", undecided)
 	}
 	if _, next := r.allocateNonce(r.admin, "next"); next <= aboveNonce {
 		t.Fatalf("nonce %d is reserved again", next)

@@ -260,7 +260,7 @@ func TestMetrics_Takeover_Counted(t *testing.T) {
 	queued := c.createOn(b, 0, "three")
 	b.engine.countOnce(t.Context())
 	for name, want := range map[string]float64{"fencepost_takeover": 1, "fencepost_queue_depth": 1,
-		"fencepost_tx_in_flight": 2, "fencepost_tx_stuck": 0} {
+		"fencepost_tx_in_flight": 2, "fencepost_tx_stuck": 0, "fencepost_nonces_undecided": 0} {
 		if got := second.sum(name); got != want {
 			t.Errorf("%s is %v, want %v (queued is %s)", name, got, want, queued)
 		}

@@ -43,6 +43,7 @@ type metrics struct {
 	oldest     metric.Float64Gauge
 	inFlight   metric.Int64Gauge
 	stuck      metric.Int64Gauge
+	undecided  metric.Int64Gauge
 	submitters metric.Int64Gauge
 	chainUp    metric.Int64Gauge
 	backlog    metric.Int64Gauge
@@ -135,6 +136,8 @@ func newMetrics(m metric.Meter) (metrics, error) {
 			"transactions with a nonce that are not final, of submitters owned by this node"),
 		stuck: i.gauge("fencepost_tx_stuck",
 			"transactions that need a decision, of submitters owned by this node"),
+		undecided: i.gauge("fencepost_nonces_undecided",
+			"nonces of clients that need an operator, of the whole ledger"),
 		submitters: i.gauge("fencepost_submitters",
 			"submitters owned by this node, by state: owned (all), paused, "+
 				"unfunded (has an UNFUNDED transaction), wedged (owner lost its lease but has "+

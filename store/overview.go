@@ -80,13 +80,14 @@ func optionalTx(row db.ManagedTx, err error) (*txn.Tx, error) {
 	return &tx, err
 }
 
-// QueueCounts are numbers of submitters and their transactions, by condition. Protected counts all
-// submitters, with or without an owner.
+// QueueCounts are numbers of submitters and their transactions, by condition. Protected and
+// UndecidedNonces count all submitters, with or without an owner.
 type QueueCounts struct {
 	Queued, InFlight, Stuck int64 // transactions; STUCK ones are in flight as well
 	Paused, Owned           int64 // submitters; owned: some node has a live lease
 	Unfunded                int64 // submitters that cannot afford their next transaction
 	Protected               int64 // submitters of the whole ledger
+	UndecidedNonces         int64 // nonces of clients that need an operator, of the whole ledger
 	OldestQueued            time.Duration
 }
 
@@ -98,7 +99,7 @@ func (s *Store) QueueCounts(ctx context.Context, ids []txn.SubmitterID) (QueueCo
 	}
 	return QueueCounts{
 		Queued: r.Queued, InFlight: r.InFlight, Stuck: r.Stuck, Protected: r.Protected,
-		Paused: r.Paused, Owned: r.Owned, Unfunded: r.Unfunded,
+		Paused: r.Paused, Owned: r.Owned, Unfunded: r.Unfunded, UndecidedNonces: r.UndecidedNonces,
 		OldestQueued: time.Duration(r.OldestMs) * time.Millisecond,
 	}, nil
 }

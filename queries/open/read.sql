@@ -258,16 +258,19 @@ SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
  ORDER BY g.first_nonce
  LIMIT @max_rows::INT;
 
--- QueueCounts counts over the given submitters, for metrics. But it counts the protected ones of
--- the whole ledger: submitters without an owner wait for a decision too, and no other node reports
--- them. That reads all cursors, one row per account. Queued transactions are counted in their
--- index. Their oldest, and whether they are unfunded, come from the heads of the queues.
+-- QueueCounts counts over the given submitters, for metrics. But it counts the protected ones, and
+-- the nonces of clients that need an operator, of the whole ledger: submitters without an owner
+-- wait for a decision too, and no other node reports them. That reads all cursors, one row per
+-- account. Queued transactions are counted in their index. Their oldest, and whether they are
+-- unfunded, come from the heads of the queues.
 -- name: QueueCounts :one
 SELECT coalesce(sum(q.queued), 0)::BIGINT                               AS queued,
        coalesce(sum(f.in_flight), 0)::BIGINT                            AS in_flight,
        coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
        (SELECT count(*) FROM submitter_nonce_cursor n
          WHERE n.protect_reason IS NOT NULL)::BIGINT                    AS protected,
+       (SELECT count(*) FROM external_nonce x
+         WHERE x.state <> 'ACCEPTED' AND x.needs_operator)::BIGINT      AS undecided_nonces,
        count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT              AS paused,
        count(*) FILTER (WHERE q.unfunded OR f.unfunded)::BIGINT         AS unfunded,
        count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT AS owned,

@@ -899,6 +899,8 @@ SELECT coalesce(sum(q.queued), 0)::BIGINT                               AS queue
        coalesce(sum(f.stuck), 0)::BIGINT                                AS stuck,
        (SELECT count(*) FROM submitter_nonce_cursor n
          WHERE n.protect_reason IS NOT NULL)::BIGINT                    AS protected,
+       (SELECT count(*) FROM external_nonce x
+         WHERE x.state <> 'ACCEPTED' AND x.needs_operator)::BIGINT      AS undecided_nonces,
        count(*) FILTER (WHERE s.status = 'PAUSED')::BIGINT              AS paused,
        count(*) FILTER (WHERE q.unfunded OR f.unfunded)::BIGINT         AS unfunded,
        count(*) FILTER (WHERE l.expires_at > clock_timestamp())::BIGINT AS owned,
@@ -925,20 +927,22 @@ SELECT coalesce(sum(q.queued), 0)::BIGINT                               AS queue
 `
 
 type QueueCountsRow struct {
-	Queued    int64
-	InFlight  int64
-	Stuck     int64
-	Protected int64
-	Paused    int64
-	Unfunded  int64
-	Owned     int64
-	OldestMs  int64
+	Queued          int64
+	InFlight        int64
+	Stuck           int64
+	Protected       int64
+	UndecidedNonces int64
+	Paused          int64
+	Unfunded        int64
+	Owned           int64
+	OldestMs        int64
 }
 
-// QueueCounts counts over the given submitters, for metrics. But it counts the protected ones of
-// the whole ledger: submitters without an owner wait for a decision too, and no other node reports
-// them. That reads all cursors, one row per account. Queued transactions are counted in their
-// index. Their oldest, and whether they are unfunded, come from the heads of the queues.
+// QueueCounts counts over the given submitters, for metrics. But it counts the protected ones, and
+// the nonces of clients that need an operator, of the whole ledger: submitters without an owner
+// wait for a decision too, and no other node reports them. That reads all cursors, one row per
+// account. Queued transactions are counted in their index. Their oldest, and whether they are
+// unfunded, come from the heads of the queues.
 func (q *Queries) QueueCounts(ctx context.Context, submitterIds []int32) (QueueCountsRow, error) {
 	row := q.db.QueryRow(ctx, queueCounts, submitterIds)
 	var i QueueCountsRow
@@ -947,6 +951,7 @@ func (q *Queries) QueueCounts(ctx context.Context, submitterIds []int32) (QueueC
 		&i.InFlight,
 		&i.Stuck,
 		&i.Protected,
+		&i.UndecidedNonces,
 		&i.Paused,
 		&i.Unfunded,
 		&i.Owned,

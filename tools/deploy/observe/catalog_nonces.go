@@ -4,7 +4,7 @@ package main
 func noncePages() []alert {
 	return []alert{{
 		name: "NonceQuarantined", page: true,
-		expr:    `sum(increase(fencepost_nonce_move_total{state="NEEDS_OPERATOR"}[10m])) > 0`,
+		expr:    `max(fencepost_nonces_undecided) > 0`,
 		summary: "a nonce that a client reserved needs an operator",
 		means: "The client may have used the nonce, and the chain does not show it. The nonce is " +
 			"not given to anyone else, and the nonces above it wait.",
