@@ -21,7 +21,6 @@ func TestClients_InstallFromCleanDirectory(t *testing.T) {
 	n := newNode(t, c, nodeOptions{
 		confirmations: 2, poll: 100 * time.Millisecond, external: 1,
 	})
-	wallet := startWallet(t, c)
 	text, err := os.ReadFile("../docs/clients.md")
 	if err != nil {
 		t.Fatal(err)
@@ -37,10 +36,10 @@ func TestClients_InstallFromCleanDirectory(t *testing.T) {
 				t.Fatalf("the commands do not name a node and a submitter:\n%s", script)
 			}
 			script = strings.ReplaceAll(script, "127.0.0.1:9090 alice ", n.addr+" s00 ")
-			hot := n.names[1+slices.Index(clientLanguages, language)]
+			external := n.names[1+slices.Index(clientLanguages, language)]
 			script += "cd " + dirVariable + "\n" + strings.ReplaceAll(
-				exampleInTable(t, sections, section), "127.0.0.1:9090 hot http://127.0.0.1:8545",
-				n.addr+" "+hot+" "+wallet) + "\n"
+				exampleInTable(t, sections, section), "127.0.0.1:9090 judy http://127.0.0.1:8545",
+				n.addr+" "+external+" "+c.url) + "\n"
 			dir := t.TempDir()
 			copyPackages(t, dir, language)
 			out := runIn(t, dir,

@@ -3,18 +3,13 @@ package e2e
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math/big"
-	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"google.golang.org/grpc/codes"
@@ -86,55 +81,4 @@ func (s *scriptedNonces) SubmitSigned(_ context.Context,
 	r *fencepostv1.SubmitSignedRequest) (*fencepostv1.SubmitSignedResponse, error) {
 	n, err := s.reply("submit", r.GetReservationId(), fencepostv1.NonceState_NONCE_STATE_PENDING)
 	return &fencepostv1.SubmitSignedResponse{Nonce: n}, err
-}
-
-// startWallet serves eth_sendTransaction for the keys of a chain, as a wallet does: it signs a
-// transfer with the nonce of the request, and broadcasts it. It returns the URL.
-func startWallet(t *testing.T, c *testChain) string {
-	t.Helper()
-	w := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var call struct {
-			Method string
-			Params []struct {
-				From, To       common.Address
-				Nonce, ChainID hexutil.Uint64
-				Value          *hexutil.Big
-			}
-		}
-		answer := map[string]any{"jsonrpc": "2.0", "id": 1}
-		err := json.NewDecoder(r.Body).Decode(&call)
-		if err == nil && (call.Method != "eth_sendTransaction" || len(call.Params) != 1) {
-			err = fmt.Errorf("method %q with %d parameters", call.Method, len(call.Params))
-		}
-		if err == nil {
-			p := call.Params[0]
-			answer["result"], err = c.transfer(r.Context(), p.From, &types.DynamicFeeTx{
-				ChainID: new(big.Int).SetUint64(uint64(p.ChainID)), Nonce: uint64(p.Nonce),
-				To: &p.To, Value: p.Value.ToInt(), Gas: 21_000,
-				GasFeeCap: big.NewInt(20_000_000_000), GasTipCap: big.NewInt(1_000_000_000),
-			})
-		}
-		if err != nil {
-			answer["error"] = map[string]string{"message": err.Error()}
-		}
-		_ = json.NewEncoder(w).Encode(answer)
-	}))
-	t.Cleanup(w.Close)
-	return w.URL
-}
-
-// transfer signs a transaction with the key of an account and broadcasts it.
-func (c *testChain) transfer(ctx context.Context, from common.Address,
-	payload *types.DynamicFeeTx) (common.Hash, error) {
-	for _, key := range c.keys {
-		if crypto.PubkeyToAddress(key.PublicKey) != from {
-			continue
-		}
-		tx, err := types.SignNewTx(key, types.LatestSignerForChainID(payload.ChainID), payload)
-		if err != nil {
-			return common.Hash{}, err
-		}
-		return tx.Hash(), c.SendTransaction(ctx, tx)
-	}
-	return common.Hash{}, fmt.Errorf("no key for %s", from.Hex())
 }

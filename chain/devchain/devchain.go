@@ -73,7 +73,8 @@ type Options struct {
 	// fixed for a stored chain.
 	DataDir string
 	// DevRPC adds RPC methods that manipulate the chain: dev_mine, dev_reorg and dev_dropPending,
-	// and go-ethereum's debug namespace.
+	// and go-ethereum's debug namespace. eth_accounts and eth_sendTransaction then use the funded
+	// Keys, as a wallet does.
 	DevRPC bool
 	// Log receives warnings of the chain and of go-ethereum's RPC; nil discards them. RouteLogs
 	// covers the rest of go-ethereum.
@@ -168,7 +169,8 @@ func (c *Chain) apis() []rpc.API {
 	system := filters.NewFilterSystem(c.eth.APIBackend, filters.Config{})
 	list := []rpc.API{{Namespace: "eth", Service: filters.NewFilterAPI(system)}}
 	if c.opts.DevRPC {
-		list = append(list, rpc.API{Namespace: "dev", Service: &devAPI{c}})
+		list = append(list, rpc.API{Namespace: "dev", Service: &devAPI{c}},
+			rpc.API{Namespace: "eth", Service: &walletAPI{c}})
 	}
 	return list
 }

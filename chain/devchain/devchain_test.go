@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -425,6 +426,58 @@ func TestDevRPC(t *testing.T) {
 		call("dev_dropPending")
 		if pending, _ := c.pool(); pending != 0 {
 			t.Error("dev_dropPending dropped nothing")
+		}
+	})
+}
+
+func TestWallet(t *testing.T) {
+	t.Parallel()
+	send := func(c chain, fields map[string]any) (hash common.Hash, err error) {
+		return hash, c.Client.Client().Call(&hash, "eth_sendTransaction", fields)
+	}
+	t.Run("off", func(t *testing.T) {
+		t.Parallel()
+		c := mustStart(t, Options{})
+		if hash, err := send(c, map[string]any{"from": Address(0), "to": Address(1)}); err == nil {
+			t.Errorf("sent %s", hash)
+		}
+	})
+	t.Run("on", func(t *testing.T) {
+		t.Parallel()
+		c := mustStart(t, Options{DevRPC: true, Accounts: 2})
+		var accounts []common.Address
+		if err := c.Client.Client().Call(&accounts, "eth_accounts"); err != nil ||
+			!slices.Equal(accounts, []common.Address{Address(0), Address(1)}) {
+			t.Errorf("accounts %v, %v", accounts, err)
+		}
+		to := common.HexToAddress("0xdead")
+		fields := map[string]any{"from": Address(1), "to": to, "value": "0x7"}
+		first, err := send(c, fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields["nonce"] = "0x1"
+		second, err := send(c, fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.mine(1)
+		for _, hash := range []common.Hash{first, second} {
+			if r := c.receipt(hash); r == nil || r.Status != types.ReceiptStatusSuccessful {
+				t.Errorf("%s has the receipt %v", hash, r)
+			}
+		}
+		balance, err := c.BalanceAt(t.Context(), to, nil)
+		if err != nil || balance.Int64() != 14 {
+			t.Errorf("balance %v, %v", balance, err)
+		}
+		for what, fields := range map[string]map[string]any{
+			"no development key": {"from": Address(2), "to": to},
+			"chainId":            {"from": Address(0), "to": to, "chainId": "0x1"},
+		} {
+			if _, err := send(c, fields); err == nil || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s: %v", what, err)
+			}
 		}
 	})
 }

@@ -73,7 +73,7 @@ func start(ctx context.Context, o options) error {
 	if err := fund(ctx, chain, signer.holders); err != nil {
 		return err
 	}
-	cfg, err := writeConfig(o, dir, postgres, chain.URL(), signer)
+	cfg, err := writeConfig(o, dir, postgres.URL(database), chain.URL(), signer)
 	if err != nil {
 		return err
 	}

@@ -97,8 +97,7 @@ func removeKept(dir string) error {
 func configFile(dir string) string { return filepath.Join(dir, "fencepost.yaml") }
 
 // writeConfig writes and loads the configuration.
-func writeConfig(o options, dir string, postgres *pgembed.Server, rpc string,
-	signer *keySigner) (*config.Config, error) {
+func writeConfig(o options, dir, postgres, rpc string, signer *keySigner) (*config.Config, error) {
 	var submitters strings.Builder
 	for i, name := range accounts {
 		fmt.Fprintf(&submitters,
@@ -111,13 +110,14 @@ node: {name: dev}
 grpc: {listen: %q}
 ops: {listen: %q}
 console: {enabled: true}
+nonce_api: {enabled: true}
 database: {url: %q, schema: %s}
 chains:
   - {name: %s, chain_id: 31337, rpc: [%q], poll_interval: %s, confirmations: 5, release_depth: 1}
 signers:
   - {name: local, %s}
 submitters:
-%s`, o.grpc, o.ops, postgres.URL(database), schema, chainName, rpc, poll,
+%s`, o.grpc, o.ops, postgres, schema, chainName, rpc, poll,
 		signer.section, submitters.String())
 	path := configFile(dir)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
