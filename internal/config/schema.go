@@ -275,7 +275,9 @@ func submitterFields() []field[Submitter] {
 			func(s *Submitter) *string { return &s.Chain }).must(),
 		value("address", account(), "", "Address of the account.",
 			func(s *Submitter) *common.Address { return &s.Address }).must(),
-		value("signer", label(), "", "Name of the signer that holds its key.",
+		value("signer", label(), "",
+			"Name of the signer that holds its key. In mode external the key is needed only to "+
+				"fill holes.",
 			func(s *Submitter) *string { return &s.Signer }).must(),
 		value("mode", oneOf("strict", "pipelined", "external"), "",
 			"How many transactions may have a nonce before they reach release_depth. strict (the "+

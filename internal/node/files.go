@@ -53,8 +53,8 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger,
 		keys += len(list)
 	}
 	for i, s := range cfg.Submitters {
-		if list, opened := held[s.Signer]; opened && s.Address != (txn.Address{}) &&
-			!slices.Contains(list, s.Address) {
+		if list, opened := held[s.Signer]; opened && needsKey(s) &&
+			s.Address != (txn.Address{}) && !slices.Contains(list, s.Address) {
 			all = append(all, problem(cfg, cfg.Path("submitters", i)+".address", noKey(s))...)
 		}
 	}

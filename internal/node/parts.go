@@ -23,6 +23,9 @@ import (
 // checkKeys rejects a configured submitter whose key is missing.
 func checkKeys(ctx context.Context, cfg *config.Config, book *sign.Book) error {
 	for _, s := range cfg.Submitters {
+		if !needsKey(s) {
+			continue
+		}
 		held, err := book.Addresses(ctx, s.Signer)
 		if err != nil {
 			return fmt.Errorf("submitter %q: %w", s.Name, err)
@@ -33,6 +36,10 @@ func checkKeys(ctx context.Context, cfg *config.Config, book *sign.Book) error {
 	}
 	return nil
 }
+
+// needsKey reports whether Fencepost signs for the account. In mode external only holes are filled
+// with its key, if there is one.
+func needsKey(s config.Submitter) bool { return s.Mode != "external" }
 
 func noKey(s config.Submitter) error {
 	return remedy.Errorf("import it with \"fencepost key import\", or correct the address",

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,6 +18,7 @@ import (
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
+	"github.com/fencepost/fencepost/sign/signtest"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -163,5 +166,41 @@ func TestSubmitterAdd_Again(t *testing.T) {
 	}
 	if few, many := settleLimit(&config.Config{}), settleLimit(cfg); many != few+20*time.Second {
 		t.Errorf("%s to start with 20 submitters, %s without any", many, few)
+	}
+}
+
+// TestKeys_External_NotNeeded: a submitter whose clients sign needs no key, any other does.
+func TestKeys_External_NotNeeded(t *testing.T) {
+	t.Parallel()
+	keys := filepath.Join(t.TempDir(), "keys")
+	held := signtest.Address(signtest.Key("held"))
+	if err := os.WriteFile(keys, []byte(held.Hex()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	for mode, needed := range map[string]bool{
+		"": true, "strict": true, "pipelined": true, "external": false,
+	} {
+		cfg := &config.Config{
+			Signers: []config.Signer{{
+				Name: "it", KeysFile: keys,
+				Service: &config.RemoteSigner{URL: "http://127.0.0.1:1"},
+			}},
+			Submitters: []config.Submitter{{
+				Name: "hot", Signer: "it", Mode: mode,
+				Address: signtest.Address(signtest.Key("other")),
+			}},
+		}
+		book, err := openSigners(t.Context(), cfg, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer book.Close()
+		if err := checkKeys(t.Context(), cfg, book); (err != nil) != needed {
+			t.Errorf("mode %q: at start: %v", mode, err)
+		}
+		if _, err := CheckFiles(t.Context(), cfg, log, true); (err != nil) != needed {
+			t.Errorf("mode %q: check of the configuration: %v", mode, err)
+		}
 	}
 }
