@@ -14,7 +14,8 @@ func TestWriteConfig_NonceAPI_Enabled(t *testing.T) {
 		signer.holders = append(signer.holders, devchain.Address(i))
 	}
 	o := options{grpc: "127.0.0.1:9090", ops: "127.0.0.1:9091", period: time.Second}
-	cfg, err := writeConfig(o, t.TempDir(), "postgres://postgres@db/postgres", "http://127.0.0.1:8545", signer)
+	cfg, err := writeConfig(o, t.TempDir(), "postgres://db/postgres", "http://127.0.0.1:8545",
+		signer)
 	if err != nil {
 		t.Fatal(err)
 	}
