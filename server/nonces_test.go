@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +99,10 @@ func TestNonces_AllocateReportRelease(t *testing.T) {
 	_, err := nonces.AllocateNonce(h.ctx, &pb.AllocateNonceRequest{
 		Submitter: "alice", RequestId: "k0", Holder: "another process"})
 	wantStatus(t, err, codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED")
+	_, err = nonces.GetNonce(h.ctx, &pb.GetNonceRequest{ReservationId: "x"})
+	if err == nil || !strings.Contains(err.Error(), "as returned by AllocateNonce") {
+		t.Errorf("not a reservation: %v", err)
+	}
 	second := allocate("k1")
 	released, err := nonces.ReleaseNonce(h.ctx, &pb.ReleaseNonceRequest{
 		ReservationId: second.GetReservationId(), NeverSigned: true, Reason: "not needed"})

@@ -263,14 +263,13 @@ func Prepared(v *View, s Prepare, p *Preparation) Change {
 			"no quote from the chain ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail,
 			p.Outcome.RetryAfter)
 	case errors.Is(p.SignErr, ErrKeyMissing):
-		return failUnsent(
-			v,
-			s.Tx,
-			ReasonSignerKeyMissing,
-			fmt.Sprintf(
-				"signer %q has no key for %s; add the key and resend under a new request_id",
-				v.Submitter.Signer, v.Submitter.Address.Hex()),
-		)
+		remedy := "add the key and resend under a new request_id"
+		if s.Tx.fills() {
+			remedy = "add the key; it then proceeds"
+		}
+		return failUnsent(v, s.Tx, ReasonSignerKeyMissing,
+			fmt.Sprintf("signer %q has no key for %s; %s", v.Submitter.Signer,
+				v.Submitter.Address.Hex(), remedy))
 	case errors.Is(p.SignErr, ErrSignerFault):
 		return backOff(v, s.Tx, ReasonSignerFault,
 			"the signer returned a different transaction; its bytes were discarded", 0)

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -34,7 +35,8 @@ func TestFill_CannotBePrepared_Waits(t *testing.T) {
 			t.Fatalf("%s: decided %+v", name, s)
 		}
 		c := Prepared(v, s, &p)
-		if len(c.Writes) != 1 || c.Writes[0].Next.State != Queued || c.Writes[0].Delay <= 0 {
+		if len(c.Writes) != 1 || c.Writes[0].Next.State != Queued || c.Writes[0].Delay <= 0 ||
+			strings.Contains(c.Writes[0].Next.LastError, "request_id") {
 			t.Errorf("%s: %+v", name, c.Writes)
 		}
 	}

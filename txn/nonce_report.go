@@ -146,7 +146,8 @@ func (b *nonceBook) extend(r *NonceRequest) string {
 		if i >= 0 {
 			state = b.rows[i].State
 		}
-		return nonceState("it is %s, and no longer RESERVED", state)
+		return nonceState("it is %s, and no longer RESERVED; sign nothing more for it, and "+
+			"reserve another nonce", state)
 	}
 	b.write(i).TTL = r.TTL
 	b.rows[i].Expires = b.v.Now.Add(r.TTL)

@@ -340,12 +340,14 @@ func fieldViolations(s *status.Status) (all []*errdetails.BadRequest_FieldViolat
 
 // otherwise has the flags that are not named after their field.
 var otherwise = map[string]string{
-	"max_fee":       "max-fee-gwei",
-	"protection_id": "protection",
-	"pause_id":      "pause",
-	"states":        "state",
-	"resume_token":  "from",
-	"before":        "to",
+	"max_fee":        "max-fee-gwei",
+	"protection_id":  "protection",
+	"pause_id":       "pause",
+	"reservation_id": "reservation",
+	"labels":         "label",
+	"states":         "state",
+	"resume_token":   "from",
+	"before":         "to",
 }
 
 // typed is the flag or argument that sets a field of the API.

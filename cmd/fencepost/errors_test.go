@@ -36,6 +36,7 @@ func TestErrors_NameFlagsAndArguments(t *testing.T) {
 	l := newLedger(t)
 	l.own()
 	unknown := "01a21fca-9bb7-8000-8000-058ead4b4abd"
+	unknownHash := txn.Hash{1}.Hex()
 	for _, c := range []struct {
 		line []string
 		want string
@@ -94,6 +95,14 @@ func TestErrors_NameFlagsAndArguments(t *testing.T) {
 		{
 			[]string{"tx", "cancel", unknown},
 			`see "fencepost tx list" (TX_NOT_FOUND)`,
+		},
+		{
+			[]string{"tx", "get", unknownHash},
+			"fencepost: transaction with hash " + unknownHash + ": not found; check",
+		},
+		{
+			[]string{"tx", "list", "--label", "order"},
+			"fencepost: --label: ",
 		},
 		{
 			[]string{"tx", "watch", "--submitter", "alice", "--request-id", "never"},

@@ -70,7 +70,7 @@ func parseNonce(c *cobra.Command, text string) (uint64, error) {
 func nonceFields(n *pb.Nonce) []field {
 	return []field{
 		{"submitter", n.GetSubmitter()},
-		{"account", fmt.Sprintf("%d:%s", n.GetChainId(), n.GetAddress())},
+		{"account", fmt.Sprintf("eip155:%d:%s", n.GetChainId(), n.GetAddress())},
 		{"nonce", strconv.FormatUint(n.GetNonce(), 10)},
 		{"state", shownNonceState(n)},
 		{"since", shownTime(n.GetStateTime())},
@@ -145,6 +145,12 @@ case: if a transaction of the holder exists as well, the chain includes one of t
 		if err != nil {
 			return err
 		}
+		if held := ask.GetReservationId(); held != "" {
+			if _, err := txn.ParseTxID(held); err != nil {
+				return misused(cmd, "--reservation %q is not a reservation id; "+
+					"\"fencepost nonce show\" prints it", held)
+			}
+		}
 		ask.Submitter, ask.Nonce = args[0], nonce
 		ask.Decision = pb.NonceDecision_NONCE_DECISION_NEVER_SIGNED
 		if fill {
@@ -160,7 +166,7 @@ case: if a transaction of the holder exists as well, the chain includes one of t
 	c.Flags().BoolVar(&fill, "fill", false, "use the nonce for a cancel transaction")
 	c.Flags().StringVar(&ask.ReservationId, "reservation", "",
 		"reservation you decided on; refused if it changed (default: the current one)")
-	d.add(c, "evidence, kept with the nonce")
+	d.add(c, "evidence, recorded with the decision")
 	return c
 }
 

@@ -97,7 +97,8 @@ func TestNonce_Reservations(t *testing.T) {
 	if again := l.reserve("r1", "0"); again != first {
 		t.Errorf("repeated: %s and %s", first, again)
 	}
-	l.shows([]string{"state        RESERVED", "holder       h1", first}, "nonce", "show", first)
+	l.shows([]string{"account      eip155:31337:0x", "state        RESERVED",
+		"holder       h1", first}, "nonce", "show", first)
 	l.shows([]string{"nonce 0 of hot is RESERVED"}, "nonce", "extend", first, "--ttl", "30m")
 	l.bad(exitFailed, "--ttl", "nonce", "extend", first, "--ttl", "300h")
 	l.shows([]string{"nonce 0 of hot is RECYCLABLE (NEVER_SIGNED)"},
@@ -108,7 +109,14 @@ func TestNonce_Reservations(t *testing.T) {
 		"nonce", "quarantine", second, "--reason", "signer timed out")
 	l.shows([]string{"PENDING", second, "signer timed out"},
 		"nonce", "list", "hot", "--state", "pending")
+	l.bad(exitFailed, "PENDING, and no longer RESERVED; sign nothing more for it",
+		"nonce", "extend", second, "--ttl", "30m")
 	l.shows([]string{"NONCE"}, "nonce", "list", "hot", "--needs-operator")
+	if out, errs, code := l.start("nonce", "resolve", "hot", "0", "--fill", "--reason", "x",
+		"--reservation", "x").end(); code != exitUsage || out != "" ||
+		!strings.Contains(errs, `--reservation "x" is not a reservation id`) {
+		t.Errorf("not a reservation: %d, %s%s", code, out, errs)
+	}
 	l.bad(exitFailed, "(NONCE_STATE)", "nonce", "resolve", "hot", "0", "--never-signed",
 		"--reason", "x", "--reservation", first)
 	l.shows([]string{"reason       QUARANTINED", "nonce 0 of hot is RECYCLABLE (operator ops)"},
@@ -122,6 +130,7 @@ func TestNonce_Reservations(t *testing.T) {
 	id := l.find(`^transaction (\S+) of hot is QUEUED at nonce 0; `, out)
 	l.shows([]string{"state        PENDING", hash, id}, "nonce", "show", "hot", "0")
 	l.bad(exitFailed, "--raw-tx: ", "nonce", "submit", third, "--raw-tx", raw[:20])
+	l.bad(exitFailed, "--raw-tx: is missing; ", "nonce", "submit", third, "--raw-tx", "0x")
 
 	fourth := l.reserve("r4", "1")
 	l.shows([]string{"nonce 1 of hot is PENDING (HASH_RECORDED)"}, "nonce", "record", fourth, hash)

@@ -103,12 +103,13 @@ func TestSubmitterUpdate(t *testing.T) {
 	l.work()
 	if out := l.good(
 		"submitter", "update", "alice", "--on-failure", "pause",
-	); out != "submitter alice: on failure PAUSE, no fee limit\n" {
+	); out != "submitter alice: on failure PAUSE, no fee limit, mode STRICT\n" {
 		t.Errorf("printed %s", out)
 	}
 	if out := l.good(
 		"submitter", "update", "alice", "--max-fee-gwei", "80.5",
-	); out != "submitter alice: on failure PAUSE, max fee 80500000000 wei (80.5 gwei) per gas\n" {
+	); out != "submitter alice: on failure PAUSE, max fee 80500000000 wei (80.5 gwei) per gas, "+
+		"mode STRICT\n" {
 		t.Errorf("printed %s", out)
 	}
 	l.rows(l.good("submitter", "log", "alice"),
@@ -133,7 +134,7 @@ func TestSubmitterUpdate(t *testing.T) {
 		"--signer", "local", "--on-failure", "pause")
 	if !strings.HasPrefix(out, "submitter alice was already registered: ") ||
 		!strings.HasSuffix(out,
-			"; on failure PAUSE, no fee limit\n") {
+			"; on failure PAUSE, no fee limit, mode STRICT\n") {
 		t.Errorf("printed %s", out)
 	}
 	l.bad(exitFailed, "(NOT_YET_APPLIED)",

@@ -111,7 +111,7 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 	var d decisionFlags
 	c := &cobra.Command{
 		Use: "update NAME [--on-failure continue|pause] [--max-fee-gwei AMOUNT] " +
-			"[--mode strict|pipelined] [--max-in-flight N]",
+			"[--mode strict|pipelined|external] [--max-in-flight N]",
 		Short: "Change the policies of a submitter",
 		Args:  arguments("NAME"),
 		Long: `Change policies of a submitter; policies that are not given stay. The command
@@ -174,11 +174,7 @@ func shownPolicies(s *pb.Submitter) string {
 	if s.GetMaxFee() != "" {
 		limit = "max fee " + wei(s.GetMaxFee()) + " per gas"
 	}
-	text := "on failure " + shownFailurePolicy(s) + ", " + limit
-	if s.GetMode() != pb.SubmitterMode_SUBMITTER_MODE_STRICT {
-		text += ", mode " + shownMode(s)
-	}
-	return text
+	return "on failure " + shownFailurePolicy(s) + ", " + limit + ", mode " + shownMode(s)
 }
 
 func shownMode(s *pb.Submitter) string {

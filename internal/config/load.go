@@ -118,12 +118,15 @@ var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 func (r *reader) malformed(err error) {
 	what, line := err.Error(), 0
 	if m := yamlError.FindStringSubmatch(what); m != nil {
-		line, _ = strconv.Atoi(m[1]) // 0 when there is none
+		line, _ = strconv.Atoi(m[1]) // 0 when there is none, as of the first line
 		what = m[2]
 	}
+	where := "check this line and the one before it: "
+	if line == 0 {
+		where = ""
+	}
 	r.problem(r.at(line), "", "not valid YAML: "+what,
-		"check this line and the one before it: indent with spaces, and quote text that "+
-			"contains \": \" or \"#\"")
+		where+"indent with spaces, and quote text that contains \": \" or \"#\"")
 }
 
 // findURL chooses between the URL of a database, under the key url, and the file that holds it: the

@@ -237,8 +237,10 @@ func compareProblems(t *testing.T, file string, err error, want []string) {
 func TestLoad_UnreadableFile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
-		"not YAML":      {"node: {name: a\nlease:\n  x", "config.yaml:"},
-		"tabs":          {"node:\n\tname: a\n", "config.yaml:2: not valid YAML"},
+		"not YAML": {"node: {name: a\nlease:\n  x", "config.yaml:"},
+		"tabs":     {"node:\n\tname: a\n", "config.yaml:2: not valid YAML"},
+		"first line": {"\tnode: {name: a}\n", "config.yaml: not valid YAML: found character that " +
+			"cannot start any token; indent with spaces"},
 		"two documents": {example + "---\nnode: {name: b}\n", "second document"},
 		"no group":      {"- a\n- b\n", "not a group"},
 		"merge key": {strings.Replace(example, "lease", "", 1) + "lease: {<<: {duration: " +

@@ -137,7 +137,8 @@ func description(of protoreflect.MessageDescriptor, v *protovalidate.Violation) 
 	case rule == "required" && v.FieldDescriptor == nil:
 		return "is missing; set " + oneOf(of, field)
 	case rule == "required",
-		rule == "string.min_len" && v.FieldValue.IsValid() && v.FieldValue.String() == "":
+		rule == "string.min_len" && v.FieldValue.IsValid() && v.FieldValue.String() == "",
+		rule == "bytes.min_len" && v.FieldValue.IsValid() && len(v.FieldValue.Bytes()) == 0:
 		return "is missing; set it"
 	case rule == "string.uuid" && v.FieldValue.IsValid() && strings.Contains(v.FieldValue.String(),
 		","):
@@ -148,7 +149,7 @@ func description(of protoreflect.MessageDescriptor, v *protovalidate.Violation) 
 		return "must be a valid UUID, as returned by CreateTx; " +
 			"send a hash in the field hash (GET /api/v1/tx/by-hash/HASH)"
 	case rule == "string.uuid", rule == "string.uuid_empty":
-		return "must be a valid UUID, as returned by CreateTx"
+		return "must be a valid UUID, as returned by " + issuer(field)
 	case rule == "enum.not_in" && v.FieldDescriptor != nil && !v.FieldDescriptor.IsList():
 		return "must not be unspecified; set a value"
 	case rule == "enum.not_in":
@@ -161,6 +162,14 @@ func description(of protoreflect.MessageDescriptor, v *protovalidate.Violation) 
 		return "must be 1 to 64 of a-z, 0-9, \"-\", \"_\" and \".\", starting with a letter"
 	}
 	return v.Proto.GetMessage()
+}
+
+// issuer is the call that returns the id in a field.
+func issuer(field string) string {
+	if field == "reservation_id" {
+		return "AllocateNonce"
+	}
+	return "CreateTx"
 }
 
 // oneOf lists the fields of a oneof, one of which must be set.

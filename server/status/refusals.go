@@ -73,8 +73,9 @@ func refuse(code codes.Code, reason pb.ErrorReason, format string, args []any) e
 
 // HashNotFound reports that no transaction has an attempt of this hash.
 func HashNotFound(hash string) error {
-	return refuse(codes.NotFound, pb.ErrorReason_ERROR_REASON_TX_NOT_FOUND,
-		"transaction with hash %s not found; check the hash, or use the tx_id", []any{hash})
+	return About("transaction with hash "+hash,
+		refuse(codes.NotFound, pb.ErrorReason_ERROR_REASON_TX_NOT_FOUND,
+			"not found; check the hash, or use the tx_id", nil))
 }
 
 // PermissionDenied rejects a call that its caller has no right to make.
