@@ -446,7 +446,11 @@ func (m *AccountMove) failed(ctx context.Context, err error) error {
 			"as the owner", verb)
 	case pg == nil && (errors.Is(err, ErrCannotMove) || errors.Is(err, ErrSubmitterNotFound) ||
 		errors.Is(err, errStopped)):
-		return fmt.Errorf("store: %s: %w", verb, err)
+		paused := ""
+		if m.held {
+			paused = fmt.Sprintf("; the account stays paused: give up with %s", m.giveUp())
+		}
+		return fmt.Errorf("store: %s: %w%s", verb, err, paused)
 	case ctx.Err() != nil:
 		return m.ended(ctx, "")
 	}
@@ -460,10 +464,14 @@ func (m *AccountMove) ended(ctx context.Context, waits string) error {
 	}
 	next := "repeat the command to resume it"
 	if m.held {
-		next = fmt.Sprintf("the account stays paused: repeat the command, or give up with "+
-			"\"fencepost submitter resume %s\"", m.name)
+		next = "the account stays paused: repeat the command, or give up with " + m.giveUp()
 	}
 	return fmt.Errorf("store: move submitter %q: %w%s; %s", m.name, context.Cause(ctx), waits, next)
+}
+
+// giveUp is the command that ends the pause of a move without a tombstone.
+func (m *AccountMove) giveUp() string {
+	return fmt.Sprintf("\"fencepost submitter resume %s\"", m.name)
 }
 
 // errStopped ends a command between two steps, in tests.

@@ -169,3 +169,24 @@ func TestMove_Back_Refused(t *testing.T) {
 		t.Errorf("no lease in its ledger: %v", err)
 	}
 }
+
+// TestMove_BackBegunByOlderProgram_ReportsPause: an older program began to move an account back,
+// and paused it. The refusal says that it stays paused, and how to end that.
+func TestMove_BackBegunByOlderProgram_ReportsPause(t *testing.T) {
+	t.Parallel()
+	w := newThreeLedgers(t)
+	_, l := w.old.owned(w.eu, "alice")
+	w.moves(w.mover("eu1", "us1"), l)
+	w.exec(`INSERT INTO directory_move (move_id, submitter_id, name, from_no, to_no, resume)
+		SELECT gen_random_uuid(), submitter_id, name, to_no, from_no, TRUE FROM directory_move`)
+	w.next.exec("UPDATE submitter SET status = 'PAUSED'")
+	_, err := w.mover("us1", "eu1").Run(w.ctx, time.Millisecond, func(MoveProgress) {})
+	if !errors.Is(err, ErrCannotMove) {
+		t.Fatalf("back: %v", err)
+	}
+	for _, part := range []string{"was in ledger", "stays paused", `submitter resume alice"`} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%v: lacks %q", err, part)
+		}
+	}
+}
