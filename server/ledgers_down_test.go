@@ -289,6 +289,13 @@ func TestLedgers_SinkDecision_InThoseThatHaveIt(t *testing.T) {
 			t.Error("a paused sink has no position: it would lose the events of the pause")
 		}
 	}
+	s.must(s.of[1].store.EnsureSinks(s.ctx, []string{"late"}))
+	s.must(decide["replay"]("late"))
+	for i, h := range s.of {
+		if h.count("sink_cursor WHERE sink = 'late' AND position <> ''") != 1 {
+			t.Errorf("ledger %s does not replay: its sink would begin later", s.names[i])
+		}
+	}
 	retried, err := sinks.RetryUndelivered(n.ctx,
 		&pb.RetryUndeliveredRequest{Sink: "hook", Reason: why})
 	if err != nil || retried.GetRetried() != 2 {

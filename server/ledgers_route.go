@@ -131,7 +131,7 @@ var routes = map[string]route{
 
 	pb.SinkService_ListSinks_FullMethodName:        mergeSinks,
 	pb.SinkService_ListUndelivered_FullMethodName:  mergeUndelivered,
-	pb.SinkService_PauseSink_FullMethodName:        pauseSink,
+	pb.SinkService_PauseSink_FullMethodName:        inEvery,
 	pb.SinkService_ResumeSink_FullMethodName:       inAll,
 	pb.SinkService_RetryUndelivered_FullMethodName: retryUndelivered,
 	pb.SinkService_SkipUndelivered_FullMethodName:  whereUndelivered,

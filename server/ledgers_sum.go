@@ -207,24 +207,24 @@ func decided(parts []part) (proto.Message, error) {
 	return parts[0].response, nil
 }
 
-// pauseSink pauses a sink in every ledger. One that lacks it gets it first: a node that begins to
-// deliver there later would create it active.
-func pauseSink(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
+// inEvery makes a decision on a sink in every ledger. One that lacks it gets it first: a node that
+// begins to deliver there later would create it active, at the end of the feed.
+func inEvery(ctx context.Context, c call, request proto.Message) (proto.Message, error) {
 	parts := c.ask(ctx, same(request))
 	exists := slices.ContainsFunc(parts, func(p part) bool { return p.err == nil })
 	for i, p := range parts {
 		if exists && errors.Is(p.err, store.ErrSinkNotFound) {
-			parts[i].response, parts[i].err = c.pauseNew(ctx, p.ledger,
-				request.(*pb.PauseSinkRequest))
+			parts[i].response, parts[i].err = c.withSink(ctx, p.ledger, request)
 		}
 	}
 	return decided(havingSink(parts))
 }
 
-func (c call) pauseNew(ctx context.Context, l *ledger,
-	request *pb.PauseSinkRequest) (proto.Message, error) {
+func (c call) withSink(ctx context.Context, l *ledger,
+	request proto.Message) (proto.Message, error) {
 	err := l.do(ctx, func(ctx context.Context) error {
-		return l.store.EnsureSinks(ctx, []string{request.GetSink()})
+		return l.store.EnsureSinks(ctx,
+			[]string{request.(interface{ GetSink() string }).GetSink()})
 	})
 	if err != nil {
 		return nil, err
@@ -345,7 +345,7 @@ func replaySink(ctx context.Context, c call, request proto.Message) (proto.Messa
 		return nil, status.InvalidField("ledger",
 			"is missing; set the ledger of the sink's resume_token")
 	}
-	return inAll(ctx, c, request)
+	return inEvery(ctx, c, request)
 }
 
 // splitBatch creates the transactions of each ledger in one write there. Each request has its

@@ -55,7 +55,7 @@ func (s *Store) ReplaySink(ctx context.Context, d SinkDecision, at Position) err
 	verb := fmt.Sprintf("replay sink %q", d.Sink)
 	for {
 		cursors, err := s.read().SinkCursors(ctx, d.Sink)
-		if err != nil || len(cursors) == 0 {
+		if err != nil || d.Sink == "" || len(cursors) == 0 { // an empty name lists all
 			return s.ofOneSink(ctx, verb, 0, err)
 		}
 		to := at

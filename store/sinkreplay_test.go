@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -42,6 +43,19 @@ func TestReplaySink_PositionAhead_NothingSkipped(t *testing.T) {
 	k.must(s.ReplaySink(k.ctx, d, k.end(s)))
 	if got := k.cursor(s, "hook").Position; got != k.end(s).String() {
 		t.Errorf("position %q", got)
+	}
+}
+
+// TestReplaySink_NoName_NotFound: an empty name names no sink.
+func TestReplaySink_NoName_NotFound(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	k.must(s.EnsureSinks(k.ctx, []string{"hook"}))
+	ctx, cancel := context.WithTimeout(k.ctx, 10*time.Second)
+	defer cancel()
+	if err := s.ReplaySink(ctx, SinkDecision{}, k.end(s)); !errors.Is(err, ErrSinkNotFound) {
+		t.Errorf("without a name: %v", err)
 	}
 }
 
