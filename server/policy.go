@@ -28,7 +28,7 @@ func (s *txService) applyPolicy(ctx context.Context, intent *store.Intent) {
 	intent.Quota = policy.Quota
 	approval := policy.NeedsApproval(&intent.Payload)
 	if !policy.DryRun {
-		intent.Denied = rule
+		intent.Denied, intent.MaxValue = rule, policy.MaxValue
 		if approval {
 			intent.ApprovalTime = policy.ApprovalTime
 		}

@@ -170,9 +170,9 @@ func TestSimulateTx_NeedsApproval(t *testing.T) {
 	}
 }
 
-// TestPolicy_Denied_ExplainsQuota: the error has the rule, the limit and the caller's own use, and
+// TestPolicy_Denied_ExplainsLimit: the error has the rule, the limit and the caller's own use, and
 // says what to do.
-func TestPolicy_Denied_ExplainsQuota(t *testing.T) {
+func TestPolicy_Denied_ExplainsLimit(t *testing.T) {
 	t.Parallel()
 	value := txn.Quota{DayValue: uint256.NewInt(20)}
 	gas := txn.Quota{DayGas: 50_000}
@@ -197,8 +197,11 @@ func TestPolicy_Denied_ExplainsQuota(t *testing.T) {
 		"no gas limit": {txn.CallerPolicy{Quota: gas}, "0", 0,
 			[]string{"gas_per_day counts gas limits", "set payload.gas_limit"},
 			map[string]string{"limit": "50000", "requested": "0"}},
-		"rule without a quota": {txn.CallerPolicy{MaxValue: uint256.NewInt(4)}, "5", 0,
-			[]string{"rule value_per_tx", "change the transaction"}, map[string]string{}},
+		"more than a transaction": {txn.CallerPolicy{MaxValue: uint256.NewInt(4)}, "5", 0,
+			[]string{"value_per_tx allows 4 wei a transaction", "5 are requested", "request less"},
+			map[string]string{"limit": "4", "requested": "5"}},
+		"rule without an amount": {txn.CallerPolicy{Recipients: []txn.Address{{1}}}, "0", 0,
+			[]string{"rule recipients", "change the transaction"}, map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,13 +17,13 @@ import (
 
 // PolicyError reports a transaction that the policy of its caller denies. Nothing was queued.
 type PolicyError struct {
-	Rule txn.Rule
-	Rate float64   // of the policy; 0: no limit
-	Day  *DayQuota // of value_per_day and gas_per_day; nil: another rule, or unknown by now
+	Rule     txn.Rule
+	Rate     float64   // of the policy; 0: no limit
+	Exceeded *Exceeded // of a rule that limits an amount; nil: another one, or unknown by now
 }
 
-// DayQuota is a quota of a day that a transaction exceeds, in wei or gas.
-type DayQuota struct {
+// Exceeded is the limit of an amount that a transaction exceeds, in wei or gas.
+type Exceeded struct {
 	Limit, Requested txn.Wei
 	Used             txn.Wei   // today, on the chain
 	Ends             time.Time // of the day; zero: the transaction alone exceeds the limit
@@ -61,15 +61,17 @@ type policyErrors struct {
 func (p *policyErrors) of(ctx context.Context, job *createJob) *PolicyError {
 	of := &job.intent
 	e := &PolicyError{Rule: job.denial(), Rate: of.Quota.Rate}
-	var day DayQuota
+	var is Exceeded
 	var used func(*db.UsageRow) string
 	switch {
+	case e.Rule == txn.RuleMaxValue && of.MaxValue != nil:
+		is.Limit, is.Requested = *of.MaxValue, of.Payload.Value
 	case e.Rule == txn.RuleDayValue && of.Quota.DayValue != nil:
-		day.Limit, day.Requested = *of.Quota.DayValue, of.Payload.Value
+		is.Limit, is.Requested = *of.Quota.DayValue, of.Payload.Value
 		used = func(r *db.UsageRow) string { return r.Value }
 	case e.Rule == txn.RuleDayGas && of.Quota.DayGas > 0:
-		day.Limit.SetUint64(of.Quota.DayGas)
-		day.Requested.SetUint64(of.Payload.GasLimit)
+		is.Limit.SetUint64(of.Quota.DayGas)
+		is.Requested.SetUint64(of.Payload.GasLimit)
 		used = func(r *db.UsageRow) string { return r.Gas }
 	default:
 		return e
@@ -79,13 +81,13 @@ func (p *policyErrors) of(ctx context.Context, job *createJob) *PolicyError {
 		if row == nil {
 			return e
 		}
-		day.Used, day.Ends = amount(used(row)), row.DayEnds
-		if noGas := e.Rule == txn.RuleDayGas && day.Requested.IsZero(); !noGas &&
-			!beyond(&day.Used, &day.Requested, &day.Limit) {
+		is.Used, is.Ends = amount(used(row)), row.DayEnds
+		if noGas := e.Rule == txn.RuleDayGas && is.Requested.IsZero(); !noGas &&
+			!beyond(&is.Used, &is.Requested, &is.Limit) {
 			return e // of a day that ended since, or of a stricter policy
 		}
 	}
-	e.Day = &day
+	e.Exceeded = &is
 	return e
 }
 

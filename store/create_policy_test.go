@@ -136,10 +136,10 @@ func TestQuota_DeniedBeforeMidnight_NoNumbersOfNewDay(t *testing.T) {
 	all := payOf(id, txn.Quota{DayValue: uint256.NewInt(20), DayGas: 50000}, 18, 5)
 	_, _, err := s.CreateTx(k.ctx, all[0])
 	k.must(err)
-	day := func(rule txn.Rule, gas uint64) *DayQuota {
+	day := func(rule txn.Rule, gas uint64) *Exceeded {
 		job := &createJob{intent: all[1], beyond: rule}
 		job.intent.Payload.GasLimit = gas
-		return (&policyErrors{s, map[usageKey]*db.UsageRow{}}).of(k.ctx, job).Day
+		return (&policyErrors{s, map[usageKey]*db.UsageRow{}}).of(k.ctx, job).Exceeded
 	}
 	if d := day(txn.RuleDayValue, 21000); d == nil || !d.Used.Eq(uint256.NewInt(18)) {
 		t.Errorf("on the same day: %+v", d)

@@ -116,8 +116,9 @@ type Intent struct {
 	Caller string // the authenticated identity; no part of the request's identity either
 	// the rule of the caller's policy that denies it: only a transaction that was accepted under
 	// its request id is returned. Empty: none
-	Denied txn.Rule
-	Quota  txn.Quota // of the caller; without any, nothing is counted
+	Denied   txn.Rule
+	MaxValue *txn.Wei  // of value_per_tx, for the error; nil: no limit
+	Quota    txn.Quota // of the caller; without any, nothing is counted
 	// nil: quotas are enforced; else they are reported to it, and the transaction is accepted
 	BeyondQuota func(txn.Rule)
 	// how long it awaits the approval of another caller, then it fails; 0: it needs none

@@ -40,9 +40,9 @@ func PolicyDenied(caller string, denied *store.PolicyError) error {
 		return e
 	}
 	cause, remedy := "", "change the transaction, or ask for another policy"
-	if denied.Day != nil {
-		cause, remedy = beyondDay(denied.Rule, denied.Day)
-		maps.Copy(e.metadata, dayMetadata(denied.Day))
+	if denied.Exceeded != nil {
+		cause, remedy = exceeded(denied.Rule, denied.Exceeded)
+		maps.Copy(e.metadata, amounts(denied.Exceeded))
 	}
 	e.mapping = mapping{
 		code: codes.PermissionDenied, reason: pb.ErrorReason_ERROR_REASON_POLICY_DENIED,
@@ -52,18 +52,21 @@ func PolicyDenied(caller string, denied *store.PolicyError) error {
 	return e
 }
 
-// beyondDay explains the quota of a day that a transaction exceeds.
-func beyondDay(rule txn.Rule, q *store.DayQuota) (cause, remedy string) {
-	unit := "wei"
-	if rule == txn.RuleDayGas {
+// exceeded explains the limit of an amount that a transaction exceeds.
+func exceeded(rule txn.Rule, q *store.Exceeded) (cause, remedy string) {
+	unit, per := "wei", "day"
+	switch rule {
+	case txn.RuleDayGas:
 		unit = "gas"
+	case txn.RuleMaxValue:
+		per = "transaction"
 	}
 	switch {
 	case rule == txn.RuleDayGas && q.Requested.IsZero():
 		return " counts gas limits, and the transaction has none",
 			"set payload.gas_limit, then retry"
 	case q.Ends.IsZero():
-		return fmt.Sprintf(" allows %s %s a day, and %s are requested", q.Limit.Dec(), unit,
+		return fmt.Sprintf(" allows %s %s a %s, and %s are requested", q.Limit.Dec(), unit, per,
 			q.Requested.Dec()), "request less, or ask for another policy"
 	}
 	return fmt.Sprintf(" allows %s %s a day on a chain of a ledger, %s are used, and %s are "+
@@ -71,7 +74,7 @@ func beyondDay(rule txn.Rule, q *store.DayQuota) (cause, remedy string) {
 		"request less, or retry unchanged after " + q.Ends.UTC().Format(time.RFC3339)
 }
 
-func dayMetadata(q *store.DayQuota) map[string]string {
+func amounts(q *store.Exceeded) map[string]string {
 	m := map[string]string{metadataLimit: q.Limit.Dec(), metadataRequested: q.Requested.Dec()}
 	if !q.Ends.IsZero() {
 		m[metadataUsed] = q.Used.Dec()

@@ -110,10 +110,10 @@ const (
 	ErrorReason_ERROR_REASON_SINK_NOT_FOUND ErrorReason = 40
 	// PERMISSION_DENIED: the policy of the caller denies the transaction; nothing was queued. The
 	// message and "rule" in the metadata of ErrorInfo name the rule, a key of callers.policy in the
-	// configuration. Change the transaction, or ask for another policy. For a quota of a day the
-	// metadata also has "limit", "requested" and, if only the rest of the day is too small, "used"
-	// and "reset_time" (RFC 3339), after which the call can be retried unchanged. A transaction that
-	// was accepted before is still returned for its request_id.
+	// configuration. Change the transaction, or ask for another policy. For value_per_tx and a quota
+	// of a day the metadata also has "limit", "requested" and, if only the rest of the day is too
+	// small, "used" and "reset_time" (RFC 3339), after which the call can be retried unchanged. A
+	// transaction that was accepted before is still returned for its request_id.
 	ErrorReason_ERROR_REASON_POLICY_DENIED ErrorReason = 50
 	// ABORTED: the pause named by the request is not in force: it ended, or another one began. Read
 	// the submitter again, and decide again if necessary.
