@@ -33,7 +33,7 @@ VARIABLES
   ledger,    \* what Fencepost knows
   backup,    \* an earlier ledger
   told,      \* outcomes that were reported: of payloads as never executed or executed
-  client     \* EXTERNAL: what the holder of each reservation did
+  client     \* EXTERNAL: the nonce of each reservation, and what its holder did
 
 vars == <<chain, settled, bytes, ledger, backup, told, client>>
 
@@ -57,7 +57,7 @@ Init ==
   /\ ledger = Empty
   /\ backup = [is |-> "none", ledger |-> Empty]
   /\ told = [p \in Intents |-> "UNKNOWN"]
-  /\ client = [p \in Intents |-> "none"]
+  /\ client = [p \in Intents |-> [did |-> "none", nonce |-> -1]]
 
 At(n) == chain[n + 1]
 Included(n) == n < Len(chain)
@@ -161,7 +161,11 @@ Final(p) ==
 (***************************************************************************)
 (* PROTECT and decisions                                                   *)
 (***************************************************************************)
-NotOurs(n) == At(n) \notin ledger.attempts /\ n \notin ledger.gaps
+Row(n) == ledger.table[n]
+
+NotOurs(n) ==
+  IF Mode = "MANAGED" THEN At(n) \notin ledger.attempts /\ n \notin ledger.gaps
+  ELSE n >= ledger.cursor \/ Row(n).is = "RECYCLABLE"
 
 Protect ==
   /\ ~ledger.protected
@@ -189,19 +193,28 @@ Fail(p) ==
   /\ NotExecuted(p)
   /\ UNCHANGED <<chain, settled, bytes, backup, client>>
 
-\* RESUME and ALIGN: the operator has compared a restored queue with the chain, dropped what was
-\* signed before, and each skipped nonce is recorded.
+\* RESUME and ALIGN: the operator has compared a restored queue with the chain, and dropped what was
+\* signed before. Clients whose reservations were lost have stopped, and what they signed is
+\* settled. Each skipped nonce is recorded.
 Compared == \A p \in Queued \cap ledger.restored : \A b \in bytes : b.for # p
+
+Stray == {r \in Intents : client[r].nonce # -1 /\ Row(client[r].nonce).by # r}
+Stopped == \A r \in Stray :
+  /\ client[r].did # "holding"
+  /\ client[r].did = "signed" => Settled(client[r].nonce)
+
+Known(n) == Row(n).is # "FREE" \/ \E b \in ledger.attempts : b.nonce = n
 
 ExitProtect ==
   /\ ledger.protected
   /\ \A p \in Intents : ledger.state[p] # "LOST"
-  /\ Rule("a restored queue is compared with the chain") => Compared
+  /\ Mode = "MANAGED" /\ Rule("a restored queue is compared with the chain") => Compared
+  /\ Mode = "EXTERNAL" /\ Rule("the holders of lost nonces stop first") => Stopped
   /\ LET to == IF Len(chain) > ledger.cursor THEN Len(chain) ELSE ledger.cursor IN
        ledger' = [ledger EXCEPT
          !.protected = FALSE,
          !.cursor = to,
-         !.gaps = @ \cup {n \in Nonces : n < to /\ \A b \in ledger.attempts : b.nonce # n}
+         !.gaps = @ \cup {n \in Nonces : n < to /\ ~Known(n)}
                     \cup {n \in Nonces : Included(n) /\ NotOurs(n)}]
   /\ UNCHANGED <<chain, settled, bytes, backup, told, client>>
 
@@ -228,68 +241,68 @@ RestoreBackup ==
   /\ UNCHANGED <<chain, settled, bytes, client>>
 
 Managed ==
-  \/ Allocate \/ Protect \/ ExitProtect \/ Follow \/ Save \/ RestoreBackup
+  \/ Allocate \/ Follow
   \/ \E p \in Intents : Replace(p) \/ CancelQueued(p) \/ Final(p) \/ Requeue(p) \/ Fail(p)
   \/ \E p, q \in Intents : Renumber(p, q)
 
 (***************************************************************************)
 (* EXTERNAL: a reservation r holds a nonce of the table                    *)
 (***************************************************************************)
-Row(n) == ledger.table[n]
 Set(n, is) == ledger' = [ledger EXCEPT !.table[n].is = is]
 Unsettled == {n \in Nonces : Row(n).is \in {"RESERVED", "PENDING"}}
 
 \* What may be handed out: the lowest recyclable nonce, else the cursor.
-Recyclable == {n \in Nonces : \/ Row(n).is = "RECYCLABLE"
-                              \/ /\ ~Rule("only a recyclable nonce is reserved again")
-                                 /\ Row(n).is = "PENDING"}
+Recyclable == {n \in Nonces :
+  /\ Rule("a nonce used on chain is not reserved again") => ~Included(n)
+  /\ \/ Row(n).is = "RECYCLABLE"
+     \/ ~Rule("only a recyclable nonce is reserved again") /\ Row(n).is = "PENDING"}
 Lowest(set) == CHOOSE n \in set : \A m \in set : n <= m
 
 Reserve(r) ==
-  /\ client[r] = "none"
-  /\ \A q \in Intents : q < r => client[q] # "none"
+  /\ client[r].did = "none"
+  /\ \A q \in Intents : q < r => client[q].did # "none"
+  /\ ~ledger.protected
   /\ Cardinality(Unsettled) < Limit
   /\ LET n == IF Recyclable # {} THEN Lowest(Recyclable) ELSE ledger.cursor IN
        /\ n \in Nonces
        /\ ledger' = [ledger EXCEPT !.table[n] = [is |-> "RESERVED", by |-> r],
-                                   !.nonce[r] = n,
                                    !.cursor = IF n = @ THEN @ + 1 ELSE @]
-  /\ client' = [client EXCEPT ![r] = "holding"]
+       /\ client' = [client EXCEPT ![r] = [did |-> "holding", nonce |-> n]]
   /\ UNCHANGED <<chain, settled, bytes, backup, told>>
 
 \* The client signs and keeps the bytes, or sends them itself; it can stop at any point.
 SignOutside(r) ==
-  /\ client[r] = "holding"
-  /\ client' = [client EXCEPT ![r] = "signed"]
-  /\ bytes' = bytes \cup {Pay(r, ledger.nonce[r])}
+  /\ client[r].did = "holding"
+  /\ client' = [client EXCEPT ![r].did = "signed"]
+  /\ bytes' = bytes \cup {Pay(r, client[r].nonce)}
   /\ UNCHANGED <<chain, settled, ledger, backup, told>>
 
 GiveUp(r) ==
-  /\ client[r] = "holding"
-  /\ client' = [client EXCEPT ![r] = "never signed"]
+  /\ client[r].did = "holding"
+  /\ client' = [client EXCEPT ![r].did = "never signed"]
   /\ UNCHANGED <<chain, settled, bytes, ledger, backup, told>>
 
 Mine(r) ==
-  Rule("a reservation changes only the nonce it holds") => Row(ledger.nonce[r]).by = r
+  Rule("a reservation changes only the nonce it holds") => Row(client[r].nonce).by = r
 
 \* RecordNonceHash, at any time: after expiry and after a takeover too.
 Report(r) ==
-  /\ client[r] = "signed"
+  /\ client[r].did = "signed"
   /\ Mine(r)
-  /\ Row(ledger.nonce[r]).is \in {"RESERVED", "PENDING"}
+  /\ Row(client[r].nonce).is \in {"RESERVED", "PENDING"}
   /\ ledger' = [ledger EXCEPT
-       !.hashes = @ \cup {Pay(r, ledger.nonce[r])},
-       !.table[ledger.nonce[r]].is =
+       !.hashes = @ \cup {Pay(r, client[r].nonce)},
+       !.table[client[r].nonce].is =
          IF Rule("a report of a send is no evidence") THEN "PENDING" ELSE "ACCEPTED"]
   /\ UNCHANGED <<chain, settled, bytes, backup, told, client>>
 
 \* ReleaseNonce with never_signed. The call may be repeated, and may come late.
 ReleaseNonce(r) ==
-  /\ \/ client[r] = "never signed"
-     \/ ~Rule("only a nonce that was never signed is released") /\ client[r] = "signed"
+  /\ \/ client[r].did = "never signed"
+     \/ ~Rule("only a nonce that was never signed is released") /\ client[r].did = "signed"
   /\ Mine(r)
-  /\ Row(ledger.nonce[r]).is \in {"RESERVED", "PENDING"}
-  /\ Set(ledger.nonce[r], "RECYCLABLE")
+  /\ Row(client[r].nonce).is \in {"RESERVED", "PENDING"}
+  /\ Set(client[r].nonce, "RECYCLABLE")
   /\ UNCHANGED <<chain, settled, bytes, backup, told, client>>
 
 ExpireReservation(n) ==
@@ -304,7 +317,7 @@ PendingNonce == CHOOSE n \in 0..(Len(chain) + Cardinality(bytes)) :
   /\ \A b \in bytes : b.nonce # n
 
 Reconcile(n) ==
-  /\ Row(n).is \in {"RESERVED", "PENDING"}
+  /\ Row(n).is \in {"RESERVED", "PENDING", "RECYCLABLE"}
   /\ \/ /\ Settled(n) \/ (Included(n) /\ At(n) \in ledger.hashes)
         /\ Set(n, "ACCEPTED")
      \/ /\ ~Rule("a pool never frees a nonce")
@@ -313,10 +326,11 @@ Reconcile(n) ==
         /\ Set(n, "RECYCLABLE")
   /\ UNCHANGED <<chain, settled, bytes, backup, told, client>>
 
-\* An operator knows that the holder is gone for good and never signed; or a cancel closes the hole.
+\* An operator knows that nobody who holds the nonce signed, or ever will; or a cancel closes the
+\* hole.
 Decide(n) ==
   /\ Row(n).is = "PENDING"
-  /\ client[Row(n).by] = "never signed"
+  /\ \A r \in Intents : client[r].nonce = n => client[r].did = "never signed"
   /\ Set(n, "RECYCLABLE")
   /\ UNCHANGED <<chain, settled, bytes, backup, told, client>>
 
@@ -333,6 +347,7 @@ External ==
 
 Next ==
   \/ Include \/ Settle \/ Reorg \/ UseElsewhere
+  \/ Protect \/ ExitProtect \/ Save \/ RestoreBackup
   \/ Mode = "MANAGED" /\ Managed
   \/ Mode = "EXTERNAL" /\ External
 
@@ -357,9 +372,7 @@ QueueOrder ==
     /\ Mode = "MANAGED"
     => chain[i].for < chain[j].for
 
-NoGap == Mode = "MANAGED" =>
-  \A n \in Nonces : n < ledger.cursor =>
-    n \in ledger.gaps \/ \E b \in ledger.attempts : b.nonce = n
+NoGap == \A n \in Nonces : n < ledger.cursor => n \in ledger.gaps \/ Known(n)
 
 \* A nonce is signed for one payload, cancels apart.
 OnePayloadPerNonce == \A a, b \in ledger.attempts \cup (IF Mode = "EXTERNAL" THEN bytes ELSE {}) :
