@@ -38,6 +38,10 @@
 // restored on another server and adopted there, while events wait (move_test.go). Each has servers
 // of its own.
 //
+// Plans with Holds have clients that reserve nonces of an external account, sign, send and report,
+// late, twice or never, and die in between (external_test.go). The oracle compares what they signed
+// with the ledger (N1 to N3).
+//
 // Plans with Policies have calls that spend, some above the limits of their caller. The oracles
 // require that nothing leaves a node that the policy refuses (P1), or that no other caller approved
 // although it must (P2).
