@@ -88,6 +88,9 @@ func (a *actor) readAccount(ctx context.Context, v *txn.View,
 	failed := func() {
 		a.suspicion, a.ledger.Open = txn.AccountReadDone(v, nil)
 		a.noteReported(s, read, nil)
+		if a.trialOver { // see txn.compareAgain
+			a.trial, a.trialOver = nil, false
+		}
 	}
 	if errors.Is(err, txn.ErrNoState) && s.CommandID != 0 {
 		a.log.Warn("account state unavailable at the depth that a decision requires", "depth",

@@ -148,7 +148,7 @@ func nonceSize(c *txn.NonceChange) int {
 func checkNonces(submitter txn.SubmitterID, c txn.Change) error {
 	n := c.Nonces
 	other := c
-	if other.Nonces = nil; !other.Empty() || c.Compared {
+	if other.Nonces = nil; !other.Empty() {
 		return errors.New("a change about the nonces of clients changes nothing else")
 	}
 	taken, seen := txn.Nonce(0), map[txn.Nonce]bool{}

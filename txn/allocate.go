@@ -177,8 +177,8 @@ func AccountReadFailed(v *View, s ReadAccount, fault string) Change {
 	case s.CommandID != 0:
 		return commandResult(Command{ID: s.CommandID}, ResultRefused,
 			"cannot read the account: the chain is unavailable; retry later")
-	case s.Tx.Nonce != nil || s.External:
-		return Change{} // the next rebroadcast reads it again
+	case s.Tx.Nonce != nil || s.Tx.ID == (TxID{}):
+		return Change{} // the next rebroadcast reads it again, or no transaction waits for it
 	}
 	return backOff(v, s.Tx, ReasonChainUnavailable,
 		"cannot read the account; waiting: "+fault, 0)
@@ -342,7 +342,7 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 		w[0].Reserved = true
 		return Change{Writes: w}
 	}
-	return Change{Take: &Take{Nonce: nonce}, Writes: w, Compared: v.FailedOver && v.TrialOver}
+	return Change{Take: &Take{Nonce: nonce}, Writes: w}
 }
 
 // countRefusal counts the blocks on which the chain has refused a draft. A single reading may come

@@ -15,7 +15,7 @@ type Change struct {
 	StatusReason string
 	Commands     []CommandResult
 	Nonces       *NonceChange // alone: it is written by a statement of its own
-	// the account was compared with the chain since the database failed over; with other parts only
+	// the account was compared with the chain since the database failed over
 	Compared bool
 	// the trial after a fail-over is over; the owner then forgets the account that it has read
 	TrialOver bool
@@ -26,7 +26,7 @@ func (c Change) Empty() bool {
 	return c.Init == nil && c.Take == nil && c.Protect == nil && c.Unprotect == nil &&
 		len(c.Writes) == 0 &&
 		c.Status == "" &&
-		len(c.Commands) == 0 && c.Nonces == nil
+		len(c.Commands) == 0 && c.Nonces == nil && !c.Compared
 }
 
 // Reserves reports whether the change reserves nonces for clients.

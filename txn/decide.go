@@ -35,6 +35,9 @@ func Decide(v *View) Step {
 	if b, ok := dueBroadcast(v); ok {
 		return b
 	}
+	if step, ok := compareAgain(v); ok {
+		return step
+	}
 	if len(v.Commands) == 0 { // the ledger takes no nonce while a command waits
 		if step, ok := allocate(v); ok {
 			return step

@@ -214,3 +214,22 @@ func TestFailedOver_FirstNonceFinal_ReadAgain(t *testing.T) {
 		}
 	}
 }
+
+// A failed read ends no comparison, and is not repeated at once.
+func TestFailedOver_AccountUnreadable_AnotherTrial(t *testing.T) {
+	t.Parallel()
+	w := idle(t)
+	w.view.Queue = nil
+	w.view.FailedOver, w.view.TrialOver = true, true
+	read, ok := Decide(&w.view).(ReadAccount)
+	if !ok {
+		t.Fatalf("decided %+v", Decide(&w.view))
+	}
+	if c := AccountReadFailed(&w.view, read, "down"); !c.Empty() {
+		t.Errorf("%+v", c)
+	}
+	w.view.TrialOver = false
+	if step, ok := Decide(&w.view).(Rest); !ok || !w.view.FailedOver {
+		t.Errorf("decided %+v", step)
+	}
+}

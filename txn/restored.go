@@ -108,12 +108,29 @@ func lostStart(v *View) *Protection {
 // endsTrial reports whether the writes of a transaction end the trial after a fail-over: the first
 // nonce taken since then is final in an attempt of the ledger. An earlier account read proves
 // nothing: its endpoint may lag, or lack pending transactions. Neither does inclusion alone: the
-// lost part may have signed the same bytes, and used higher nonces. So the account counts as
-// compared once it is read again, and takes the next nonce.
+// lost part may have signed the same bytes, and used higher nonces: see compareAgain.
 func endsTrial(v *View, tx *Tx, list []Write) bool {
 	next := &list[0].Next
 	return v.FailedOver && v.Trial != nil && next.State.Final() && next.Receipt != nil &&
 		tx.attempt(next.Receipt.TxHash).Nonce == *v.Trial
+}
+
+// compareAgain reads the account once more after the trial, while no nonce is out. It counts as
+// compared if it is where the ledger is. If it cannot be read, the next nonce is another trial.
+func compareAgain(v *View) (Step, bool) {
+	if !v.FailedOver || !v.TrialOver || v.Cursor.Protected != nil {
+		return nil, false
+	}
+	if _, missing := lowestMissing(v); missing {
+		return nil, false
+	}
+	if v.Account == nil {
+		return ReadAccount{Tx: &Tx{}, Depth: v.Policy.Confirmations}, true
+	}
+	if reason, _ := disagreement(v, v.Account); reason != "" {
+		return nil, false
+	}
+	return Record{Change{Compared: true}}, true
 }
 
 // lostCommits is the evidence of a protection.
