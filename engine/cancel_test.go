@@ -329,7 +329,7 @@ func TestCounters_Start_AllPresent(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{
-		"fencepost_lease_acquire": 6, "fencepost_lease_renew": 3, "fencepost_lease_fenced": 6,
+		"fencepost_lease_acquire": 6, "fencepost_lease_renew": 3, "fencepost_lease_fenced": 7,
 		"fencepost_commit": 6, "fencepost_tx_submit": len(txn.Classes),
 		"fencepost_lease_handover": 1, "fencepost_lease_wedged": 1, "fencepost_tx_replaced": 2,
 		"fencepost_stuck_decision": 4, "fencepost_tx_reorged_final": 1,

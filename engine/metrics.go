@@ -174,7 +174,7 @@ const nonceNeedsOperator = "NEEDS_OPERATOR"
 func (m *metrics) begin() {
 	zero(m.acquires, "result", "first", "released", "takeover", "own", "not_owner", "error")
 	zero(m.renewals, "result", "ok", "error", "lost")
-	zero(m.fences, "op", "allocate", "replace", "submit", "start", "protect", "record")
+	zero(m.fences, "op", "allocate", "replace", "submit", "start", "protect", "nonce", "record")
 	m.outcomes = zero(m.commits, "outcome", store.Done, store.Fenced, store.Conflict,
 		store.Unsettled, store.Refused, store.Unreached)
 	m.classes = zero(m.sends, "class", txn.Classes...)
