@@ -415,13 +415,14 @@ func (a *actor) view() *txn.View {
 		Inclusion: seen.Inclusion,
 		Canonical: seen.Canonical,
 
-		FailedOver: a.ledger.FailedOver,
-		Trial:      a.trial,
-		TrialOver:  a.trialOver,
-		Lost:       a.missing,
-		Twin:       a.twinChecks > 0,
-		Refuse:     a.e.Refuse,
-		External:   a.nonces.view(a.ledger.Nonces),
+		FailedOver:  a.ledger.FailedOver,
+		MayHaveLost: a.ledger.MayHaveLost,
+		Trial:       a.trial,
+		TrialOver:   a.trialOver,
+		Lost:        a.missing,
+		Twin:        a.twinChecks > 0,
+		Refuse:      a.e.Refuse,
+		External:    a.nonces.view(a.ledger.Nonces),
 	}
 	a.dropSettled(v)
 	a.publishSettled(v)

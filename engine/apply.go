@@ -33,7 +33,7 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 		a.forgetReads() // the next nonce needs a newer one
 	}
 	if c.Compared {
-		l.FailedOver = false
+		l.FailedOver, l.MayHaveLost = false, false
 		a.trial, a.trialOver = nil, false
 	}
 	a.remember(v.Cursor, c)

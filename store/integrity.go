@@ -141,6 +141,7 @@ var schemaObjects = []string{
 	"managed_tx.move_is_legal",
 	"managed_tx.nonce_is_reserved",
 	"managed_tx.top_up_is_in_force",
+	"managed_tx.unexecuted_is_known",
 	"node.node_node_id_check",
 	"node.node_pkey",
 	"nonce_gap.gap_is_free",

@@ -23,7 +23,7 @@ func TestMigrate_Indexes_BuiltConcurrently(t *testing.T) {
 		return withProvider(k.ctx, k.db.URL, k.db.Schema, true, step)
 	}
 	k.must(migrate(func(p *goose.Provider) error { _, err := p.DownTo(k.ctx, 9); return err }))
-	// Steps 13, 16, 18 and 19 add these; the commit of this program uses them.
+	// Steps 13, 16, 18, 19 and 43 add these; the commit of this program uses them.
 	_, err := k.db.Pool.Exec(k.ctx, "ALTER TABLE submitter_command ADD COLUMN chain_nonce BIGINT")
 	k.must(err)
 	_, err = k.db.Pool.Exec(k.ctx,
@@ -42,6 +42,9 @@ func TestMigrate_Indexes_BuiltConcurrently(t *testing.T) {
 		_, err = k.db.Pool.Exec(k.ctx, "ALTER TABLE "+table+" ADD COLUMN timeline INT")
 		k.must(err)
 	}
+	_, err = k.db.Pool.Exec(k.ctx, "CREATE FUNCTION commits_may_be_lost(INT) RETURNS BOOLEAN "+
+		"LANGUAGE sql AS 'SELECT FALSE'")
+	k.must(err)
 	waiting := func(what string, most int64) {
 		t.Helper()
 		k.eventually(what, func() bool {

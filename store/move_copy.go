@@ -27,11 +27,13 @@ type movedTable struct {
 // movedTables lists the tables in the order in which rows refer to each other. Gaps come before
 // transactions, because a requeued one may have its nonce again. An event is older than any that
 // the new ledger numbers: its feed does not report it again.
-func movedTables(no int32, status txn.SubmitterStatus, token int64) []movedTable {
+func movedTables(no int32, status txn.SubmitterStatus, token int64, timeline int32) []movedTable {
 	return []movedTable{
 		{name: "submitter", set: map[string]string{"directory_no": fmt.Sprint(no),
-			// the account is compared with the chain before its next nonce
-			"timeline": "0", "status": "'" + string(status) + "'",
+			// the account is compared with the chain before its next nonce: see
+			// commits_may_be_lost
+			"timeline": fmt.Sprintf("CASE WHEN commits_may_be_lost(submitter_id) THEN 0 "+
+				"ELSE -%d END", timeline), "status": "'" + string(status) + "'",
 			"moved_to": "NULL", "move_id": "NULL", "move_epoch": "NULL"}},
 		{name: "submitter_lease", set: map[string]string{"owner_node": "''",
 			"fencing_token": fmt.Sprint(token), "released": "TRUE", "expires_at": "'epoch'",
@@ -190,7 +192,7 @@ func (m *AccountMove) copyInto(ctx context.Context, from, to pgx.Tx, trial bool)
 	if err := m.copyChain(ctx, db.New(from), q, is.ChainID); err != nil {
 		return err
 	}
-	for _, t := range movedTables(m.toNo, status, is.FencingToken) {
+	for _, t := range movedTables(m.toNo, status, is.FencingToken, epoch.Timeline) {
 		rows, err := m.copyTable(ctx, from, to, t)
 		if err != nil {
 			return fmt.Errorf("copy table %s: %w", t.name, err)

@@ -53,9 +53,11 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 	if l.Submitter, err = toSubmitter(submitter); err != nil {
 		return l, err
 	}
-	if l.FailedOver, err = q.FailedOver(ctx, int32(id)); err != nil {
+	doubt, err := q.FailedOver(ctx, int32(id))
+	if err != nil {
 		return l, err
 	}
+	l.FailedOver, l.MayHaveLost = doubt.FailedOver, doubt.MayHaveLost
 	if l.PoolRules, err = poolRules(ctx, q, id); err != nil {
 		return l, err
 	}

@@ -281,8 +281,9 @@ type Ledger struct {
 	Cursor    *txn.Cursor
 	Open      []txn.Tx // with a nonce and not final, lowest nonce first, with their attempts
 	// the database failed over since the account was last compared with the chain
-	FailedOver bool
-	PoolRules  txn.PoolRules // of the chain's nodes
+	FailedOver  bool
+	MayHaveLost bool          // as in txn.View
+	PoolRules   txn.PoolRules // of the chain's nodes
 	// of a submitter in mode EXTERNAL: the nonces of clients that are not ACCEPTED, lowest first
 	Nonces []txn.ExternalNonce
 }

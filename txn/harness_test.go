@@ -255,8 +255,8 @@ func (w *world) apply(t fataler, c Change) {
 		w.view.Account, w.view.Suspicion = nil, nil
 	}
 	if c.Compared {
-		w.view.FailedOver, w.view.Trial = false, nil
-		w.view.TrialOver = false
+		w.view.FailedOver, w.view.MayHaveLost = false, false
+		w.view.Trial, w.view.TrialOver = nil, false
 	}
 	if c.Status != "" {
 		w.view.Submitter.Status = c.Status

@@ -44,7 +44,7 @@ func BaseOf(lastError, recorded string) string {
 }
 
 // markUnproven turns the outcome "not executed" into unknown, for a transaction that may have
-// executed before the restore.
+// executed in the part that the ledger lost.
 func (next *Status) markUnproven() {
 	next.LastError = RestoredMayHaveExecuted(next.Reason, next.LastError)
 	next.Executed, next.Reason = Unknown, ReasonRestored
@@ -57,8 +57,8 @@ func RestoredMayHaveExecuted(reason, message string) string {
 		reason += ": " + message
 	}
 	return "final (" + reason + "), but it may have executed: the ledger was restored from a " +
-		"backup, and transactions sent after the backup are unknown; check the chain before " +
-		"you resend"
+		"backup, or failed over, and transactions that it lost are unknown; check the chain " +
+		"before you resend"
 }
 
 func broadcastMessage(n int, last Class) string {

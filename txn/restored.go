@@ -2,12 +2,21 @@ package txn
 
 import "fmt"
 
-// A ledger restored from a backup lacks everything signed after the backup. A transaction that it
-// has as queued or in flight may have executed in an unknown attempt, under a nonce that the ledger
-// considers free or used elsewhere. The outcome "not executed" means that a resend is
-// safe; here that would be a guess about money. Regardless of the cause (a cancel, a deadline, a
-// rejection, an operator's decision), such a transaction ends as UNKNOWN, and its caller has to
-// check the chain. A receipt of one of our attempts is proof as always: SUCCESS and REVERTED stay.
+// A ledger restored from a backup, or one whose fail-over lost commits, lacks everything signed in
+// the lost part. A transaction that it has as queued or in flight may have executed in an unknown
+// attempt, under a nonce that the ledger considers free or used elsewhere. The outcome "not
+// executed" means that a resend is safe; here that would be a guess about money. Regardless of the
+// cause (a cancel, a deadline, a rejection, an operator's decision), such a transaction ends as
+// UNKNOWN, and its caller has to check the chain. A receipt of one of our attempts is proof as
+// always: SUCCESS and REVERTED stay.
+
+// mayHaveExecuted reports whether a transaction that ends as not executed may have executed in
+// commits that the ledger lost. Until the account was compared with the chain, that may be any
+// transaction without a nonce, also one of a repeated request. One with a nonce lost it to its own
+// cancel transaction, or is marked before an operator decides on it: see resolveLoss.
+func (v *View) mayHaveExecuted(tx *Tx, next *Status) bool {
+	return tx.Restored || next.Nonce == nil && (v.MayHaveLost || v.Lost != "")
+}
 
 // restoredDoubt returns why a transaction is not requeued after a restore; empty: it may be. Its
 // nonce may have been used by the transaction, in an attempt signed after the backup.

@@ -57,10 +57,12 @@ type View struct {
 	Canonical   func(number uint64) (Hash, bool) // for blocks of the view; nil: none
 	// the database failed over, or was restored, since the account was last compared with the chain
 	FailedOver bool
-	Trial      *Nonce // the first one taken since then, by this owner; nil: none
-	TrialOver  bool   // its transaction is final; Account was read after that, or is nil
-	Lost       string // commits of this node that the ledger lacks; empty: none
-	Twin       bool   // another ledger may use the key: see checkUnsent
+	// commits of the account may have been lost since then: it did not only move to this ledger
+	MayHaveLost bool
+	Trial       *Nonce // the first one taken since then, by this owner; nil: none
+	TrialOver   bool   // its transaction is final; Account was read after that, or is nil
+	Lost        string // commits of this node that the ledger lacks; empty: none
+	Twin        bool   // another ledger may use the key: see checkUnsent
 	// why a queued transaction must not be signed; it must be pure. nil: none is refused
 	Refuse   func(*Tx) Refusal
 	External ExternalView
@@ -99,7 +101,7 @@ func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) []Writ
 		w.Next.Version = tx.Version + 1
 	}
 	w.Next.LastErrorBase = validBase(next.LastError, next.LastErrorBase)
-	if tx.Restored && next.State.Final() && next.Executed == No {
+	if next.State.Final() && next.Executed == No && v.mayHaveExecuted(tx, next) {
 		w.Next.markUnproven()
 	}
 	if next.State.Final() && next.Receipt == nil && len(tx.Attempts) > 0 {

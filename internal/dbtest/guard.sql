@@ -64,14 +64,16 @@ BEGIN
     ELSIF NOT (OLD.state = 'QUEUED' AND NEW.state = 'CANCELLED' AND NEW.nonce IS NULL
                AND OLD.requeued = 0 AND NEW.version = OLD.version + 1
                AND NEW.fencing_token = OLD.fencing_token
-               AND NEW.executed = CASE WHEN OLD.restored THEN 'UNKNOWN' ELSE 'NO' END)
+               AND NEW.restored >= OLD.restored
+               AND NEW.executed = CASE WHEN NEW.restored THEN 'UNKNOWN' ELSE 'NO' END)
           -- approved, denied or expired
           AND NOT (OLD.state = 'QUEUED' AND OLD.approval = 'WAITING' AND NEW.nonce IS NULL
                    AND OLD.requeued = 0 AND NEW.version = OLD.version + 1
                    AND NEW.fencing_token = OLD.fencing_token
                    AND (NEW.state = 'QUEUED' AND NEW.approval = 'APPROVED'
                         OR NEW.state = 'FAILED_FINAL' AND NEW.approval = 'WAITING'
-                           AND NEW.executed = CASE WHEN OLD.restored THEN 'UNKNOWN'
+                           AND NEW.restored >= OLD.restored
+                           AND NEW.executed = CASE WHEN NEW.restored THEN 'UNKNOWN'
                                                    ELSE 'NO' END))
           AND NEW.fencing_token IS DISTINCT FROM guard_token(NEW.submitter_id) THEN
         RAISE EXCEPTION 'guard: transaction % goes from % to % under token %, the live token is %',

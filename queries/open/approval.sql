@@ -6,7 +6,9 @@
 -- caller created it. The row is locked before the update, as in CancelQueued.
 -- name: DecideApproval :one
 WITH waiting AS MATERIALIZED (
-    SELECT t.submitter_id, t.tx_id FROM managed_tx t
+    SELECT t.submitter_id, t.tx_id,
+           t.restored OR commits_may_be_lost(t.submitter_id) AS restored
+      FROM managed_tx t
      WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND t.state = 'QUEUED'
        AND t.approval = 'WAITING' AND t.caller <> @caller::TEXT AND @caller::TEXT <> ''
        AND EXISTS (SELECT FROM tx_approval a
@@ -21,13 +23,14 @@ WITH waiting AS MATERIALIZED (
            approval     = CASE WHEN @approved::BOOLEAN THEN 'APPROVED' ELSE t.approval END,
            approved_by  = CASE WHEN @approved::BOOLEAN THEN @caller::TEXT ELSE '' END,
            approval_mac = CASE WHEN @approved::BOOLEAN THEN NULLIF(@mac::BYTEA, '') END,
+           restored     = CASE WHEN @approved::BOOLEAN THEN t.restored ELSE w.restored END,
            executed     = CASE WHEN @approved::BOOLEAN THEN t.executed
-                               WHEN t.restored THEN 'UNKNOWN' ELSE 'NO' END,
+                               WHEN w.restored THEN 'UNKNOWN' ELSE 'NO' END,
            reason       = CASE WHEN @approved::BOOLEAN THEN ''
-                               WHEN t.restored THEN @restored_reason::TEXT
+                               WHEN w.restored THEN @restored_reason::TEXT
                                ELSE @denied_reason::TEXT END,
            last_error   = CASE WHEN @approved::BOOLEAN THEN ''
-                               WHEN t.restored THEN @restored_error::TEXT
+                               WHEN w.restored THEN @restored_error::TEXT
                                ELSE @message::TEXT END,
            terminal_at  = CASE WHEN NOT @approved::BOOLEAN THEN clock_timestamp() END,
            updated_at   = clock_timestamp()
@@ -66,7 +69,8 @@ WITH due AS MATERIALIZED (
      LIMIT @max_rows::INT
        FOR UPDATE OF a SKIP LOCKED
 ), waiting AS MATERIALIZED (
-    SELECT t.submitter_id, t.tx_id
+    SELECT t.submitter_id, t.tx_id,
+           t.restored OR commits_may_be_lost(t.submitter_id) AS restored
       FROM due d
       JOIN managed_tx t ON t.submitter_id = d.submitter_id AND t.tx_id = d.tx_id
      WHERE t.state = 'QUEUED' AND t.approval = 'WAITING'
@@ -76,11 +80,12 @@ WITH due AS MATERIALIZED (
        SET state       = 'FAILED_FINAL',
            sub_state   = '',
            version     = t.version + 1,
-           executed    = CASE WHEN t.restored THEN 'UNKNOWN' ELSE 'NO' END,
-           reason      = CASE WHEN t.restored THEN @restored_reason::TEXT
+           restored    = w.restored,
+           executed    = CASE WHEN w.restored THEN 'UNKNOWN' ELSE 'NO' END,
+           reason      = CASE WHEN w.restored THEN @restored_reason::TEXT
                               WHEN t.not_after <= clock_timestamp() THEN @late_reason::TEXT
                               ELSE @expired_reason::TEXT END,
-           last_error  = CASE WHEN t.restored THEN @restored_error::TEXT
+           last_error  = CASE WHEN w.restored THEN @restored_error::TEXT
                               ELSE @message::TEXT END,
            terminal_at = clock_timestamp(),
            updated_at  = clock_timestamp()

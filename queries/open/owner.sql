@@ -23,9 +23,10 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
   FROM submitter s WHERE s.submitter_id = @submitter_id;
 
 -- FailedOver reports whether the database failed over, or was restored, since the account was last
--- compared with the chain.
+-- compared with the chain, and whether commits may have been lost since: not if it only moved here.
 -- name: FailedOver :one
-SELECT (s.timeline IS DISTINCT FROM l.timeline)::BOOLEAN AS failed_over
+SELECT (s.timeline IS DISTINCT FROM l.timeline)::BOOLEAN AS failed_over,
+       commits_may_be_lost(s.submitter_id)::BOOLEAN AS may_have_lost
   FROM submitter s, ledger l WHERE s.submitter_id = @submitter_id;
 
 -- Cursor returns the nonce cursor of a submitter. last_block, the block of the nonce before it, is

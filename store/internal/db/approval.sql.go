@@ -31,7 +31,9 @@ func (q *Queries) Awaiting(ctx context.Context, most int64) (int64, error) {
 const decideApproval = `-- name: DecideApproval :one
 
 WITH waiting AS MATERIALIZED (
-    SELECT t.submitter_id, t.tx_id FROM managed_tx t
+    SELECT t.submitter_id, t.tx_id,
+           t.restored OR commits_may_be_lost(t.submitter_id) AS restored
+      FROM managed_tx t
      WHERE t.submitter_id = $1 AND t.tx_id = $2 AND t.state = 'QUEUED'
        AND t.approval = 'WAITING' AND t.caller <> $3::TEXT AND $3::TEXT <> ''
        AND EXISTS (SELECT FROM tx_approval a
@@ -46,13 +48,14 @@ WITH waiting AS MATERIALIZED (
            approval     = CASE WHEN $4::BOOLEAN THEN 'APPROVED' ELSE t.approval END,
            approved_by  = CASE WHEN $4::BOOLEAN THEN $3::TEXT ELSE '' END,
            approval_mac = CASE WHEN $4::BOOLEAN THEN NULLIF($5::BYTEA, '') END,
+           restored     = CASE WHEN $4::BOOLEAN THEN t.restored ELSE w.restored END,
            executed     = CASE WHEN $4::BOOLEAN THEN t.executed
-                               WHEN t.restored THEN 'UNKNOWN' ELSE 'NO' END,
+                               WHEN w.restored THEN 'UNKNOWN' ELSE 'NO' END,
            reason       = CASE WHEN $4::BOOLEAN THEN ''
-                               WHEN t.restored THEN $6::TEXT
+                               WHEN w.restored THEN $6::TEXT
                                ELSE $7::TEXT END,
            last_error   = CASE WHEN $4::BOOLEAN THEN ''
-                               WHEN t.restored THEN $8::TEXT
+                               WHEN w.restored THEN $8::TEXT
                                ELSE $9::TEXT END,
            terminal_at  = CASE WHEN NOT $4::BOOLEAN THEN clock_timestamp() END,
            updated_at   = clock_timestamp()
@@ -127,7 +130,8 @@ WITH due AS MATERIALIZED (
      LIMIT $1::INT
        FOR UPDATE OF a SKIP LOCKED
 ), waiting AS MATERIALIZED (
-    SELECT t.submitter_id, t.tx_id
+    SELECT t.submitter_id, t.tx_id,
+           t.restored OR commits_may_be_lost(t.submitter_id) AS restored
       FROM due d
       JOIN managed_tx t ON t.submitter_id = d.submitter_id AND t.tx_id = d.tx_id
      WHERE t.state = 'QUEUED' AND t.approval = 'WAITING'
@@ -137,11 +141,12 @@ WITH due AS MATERIALIZED (
        SET state       = 'FAILED_FINAL',
            sub_state   = '',
            version     = t.version + 1,
-           executed    = CASE WHEN t.restored THEN 'UNKNOWN' ELSE 'NO' END,
-           reason      = CASE WHEN t.restored THEN $2::TEXT
+           restored    = w.restored,
+           executed    = CASE WHEN w.restored THEN 'UNKNOWN' ELSE 'NO' END,
+           reason      = CASE WHEN w.restored THEN $2::TEXT
                               WHEN t.not_after <= clock_timestamp() THEN $3::TEXT
                               ELSE $4::TEXT END,
-           last_error  = CASE WHEN t.restored THEN $5::TEXT
+           last_error  = CASE WHEN w.restored THEN $5::TEXT
                               ELSE $6::TEXT END,
            terminal_at = clock_timestamp(),
            updated_at  = clock_timestamp()

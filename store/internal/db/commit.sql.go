@@ -152,6 +152,9 @@ WITH change AS (
        -- no nonce without the approval that its policy requires, even if the owner tries
        AND (w.kind <> 'ALLOCATED' OR t.approval <> 'WAITING')
        AND (NOT w.late OR t.not_after <= clock_timestamp())
+       -- not as never executed if it may have been, in commits that were lost; the owner may not
+       -- know of the fail-over
+       AND (w.executed <> 'NO' OR w.nonce >= 0 OR NOT commits_may_be_lost(w.submitter_id))
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
 ), taken AS MATERIALIZED (
@@ -270,6 +273,7 @@ WITH change AS (
            last_submit_at     = CASE WHEN w.sent THEN clock_timestamp()
                                      ELSE t.last_submit_at END,
            executed           = w.executed,
+           restored           = t.restored OR w.terminal AND w.executed = 'UNKNOWN',
            reason             = w.reason,
            last_error         = w.last_error,
            last_error_base    = w.last_error_base,

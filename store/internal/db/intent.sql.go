@@ -87,16 +87,19 @@ func (q *Queries) AllCommands(ctx context.Context, arg AllCommandsParams) ([]All
 
 const cancelQueued = `-- name: CancelQueued :one
 WITH queued AS MATERIALIZED (
-    SELECT t.submitter_id, t.tx_id FROM managed_tx t
+    SELECT t.submitter_id, t.tx_id,
+           t.restored OR commits_may_be_lost(t.submitter_id) AS restored
+      FROM managed_tx t
      WHERE t.submitter_id = $1 AND t.tx_id = $2 AND t.state = 'QUEUED'
        AND t.requeued = 0 AND t.reservation_id IS NULL
        FOR NO KEY UPDATE
 ), cancelled AS (
     UPDATE managed_tx t
        SET state = 'CANCELLED', sub_state = '', version = t.version + 1,
-           executed = CASE WHEN t.restored THEN 'UNKNOWN' ELSE 'NO' END,
-           reason = CASE WHEN t.restored THEN $3::TEXT ELSE $4::TEXT END,
-           last_error = CASE WHEN t.restored THEN $5::TEXT ELSE '' END,
+           restored = q.restored,
+           executed = CASE WHEN q.restored THEN 'UNKNOWN' ELSE 'NO' END,
+           reason = CASE WHEN q.restored THEN $3::TEXT ELSE $4::TEXT END,
+           last_error = CASE WHEN q.restored THEN $5::TEXT ELSE '' END,
            cancel_requested = TRUE,
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
@@ -134,9 +137,9 @@ type CancelQueuedParams struct {
 // which only its owner can find out. It waits for a commit that is taking a nonce, and then finds
 // nothing to cancel. The row is locked before the update: an UPDATE would take its xid before it
 // waits, and its event would be in the feed before the event that it waited for. A transaction of a
-// restored ledger may have been executed: see txn.Tx.Restored. One for a reserved nonce was signed
-// by a client, or alone can fill the nonce. This needs no owner; the command is still recorded if
-// the caller gives an operator or a reason.
+// ledger that lost commits may have been executed: see txn/restored.go. One for a reserved nonce
+// was signed by a client, or alone can fill the nonce. This needs no owner; the command is still
+// recorded if the caller gives an operator or a reason.
 func (q *Queries) CancelQueued(ctx context.Context, arg CancelQueuedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, cancelQueued,
 		arg.SubmitterID,

@@ -49,17 +49,23 @@ func (q *Queries) Cursor(ctx context.Context, submitterID int32) (CursorRow, err
 }
 
 const failedOver = `-- name: FailedOver :one
-SELECT (s.timeline IS DISTINCT FROM l.timeline)::BOOLEAN AS failed_over
+SELECT (s.timeline IS DISTINCT FROM l.timeline)::BOOLEAN AS failed_over,
+       commits_may_be_lost(s.submitter_id)::BOOLEAN AS may_have_lost
   FROM submitter s, ledger l WHERE s.submitter_id = $1
 `
 
+type FailedOverRow struct {
+	FailedOver  bool
+	MayHaveLost bool
+}
+
 // FailedOver reports whether the database failed over, or was restored, since the account was last
-// compared with the chain.
-func (q *Queries) FailedOver(ctx context.Context, submitterID int32) (bool, error) {
+// compared with the chain, and whether commits may have been lost since: not if it only moved here.
+func (q *Queries) FailedOver(ctx context.Context, submitterID int32) (FailedOverRow, error) {
 	row := q.db.QueryRow(ctx, failedOver, submitterID)
-	var failed_over bool
-	err := row.Scan(&failed_over)
-	return failed_over, err
+	var i FailedOverRow
+	err := row.Scan(&i.FailedOver, &i.MayHaveLost)
+	return i, err
 }
 
 const inboxCommands = `-- name: InboxCommands :many

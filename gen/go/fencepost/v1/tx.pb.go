@@ -175,9 +175,9 @@ type Executed int32
 
 const (
 	Executed_EXECUTED_UNSPECIFIED Executed = 0
-	// Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): it was
-	// in the ledger when that was restored from a backup, and may have executed after the backup.
-	// Check the chain before you send the same intent again.
+	// Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): the
+	// database was restored from a backup, or failed over, and the transaction may have executed in
+	// the part that was lost. Check the chain before you send the same intent again.
 	Executed_EXECUTED_UNKNOWN Executed = 1
 	// Final: it was not executed and never will be.
 	Executed_EXECUTED_NO Executed = 2
@@ -1030,8 +1030,8 @@ type Tx struct {
 	Receipt  *Receipt `protobuf:"bytes,9,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	Executed Executed `protobuf:"varint,10,opt,name=executed,proto3,enum=fencepost.v1.Executed" json:"executed,omitempty"`
 	// True if it is final and was not executed: sending the same intent under a new request_id cannot
-	// execute it twice. False if this is unknown, as after a restore of the ledger
-	// (RESTORED_UNKNOWN).
+	// execute it twice. False if this is unknown, as after a restore of the ledger,
+	// or a fail-over of its database (RESTORED_UNKNOWN).
 	RetrySafe bool `protobuf:"varint,11,opt,name=retry_safe,json=retrySafe,proto3" json:"retry_safe,omitempty"`
 	// Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
 	Reason string `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`

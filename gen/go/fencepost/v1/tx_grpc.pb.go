@@ -72,9 +72,9 @@ type TxServiceClient interface {
 	// a cancel transaction with the same nonce, and the first one included wins. A transaction that
 	// an operator requeued may have executed before; the owner cancels it once it is certain that it
 	// did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
-	// reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
-	// transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
-	// UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
+	// reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN.
+	// After a restore or a fail-over of the database, it ends as CANCELLED with executed = UNKNOWN
+	// (RESTORED_UNKNOWN) if it may have executed in the lost part of the ledger. Idempotent.
 	CancelTx(ctx context.Context, in *CancelTxRequest, opts ...grpc.CallOption) (*CancelTxResponse, error)
 	// SpeedUpTx replaces an in-flight transaction that is in no block with an attempt at higher fees,
 	// regardless of the chain's bump policy. The nonce stays the same, so at most one attempt is
@@ -256,9 +256,9 @@ type TxServiceServer interface {
 	// a cancel transaction with the same nonce, and the first one included wins. A transaction that
 	// an operator requeued may have executed before; the owner cancels it once it is certain that it
 	// did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
-	// reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
-	// transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
-	// UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
+	// reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN.
+	// After a restore or a fail-over of the database, it ends as CANCELLED with executed = UNKNOWN
+	// (RESTORED_UNKNOWN) if it may have executed in the lost part of the ledger. Idempotent.
 	CancelTx(context.Context, *CancelTxRequest) (*CancelTxResponse, error)
 	// SpeedUpTx replaces an in-flight transaction that is in no block with an attempt at higher fees,
 	// regardless of the chain's bump policy. The nonce stays the same, so at most one attempt is

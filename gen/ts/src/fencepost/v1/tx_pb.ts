@@ -378,8 +378,8 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
 
   /**
    * True if it is final and was not executed: sending the same intent under a new request_id cannot
-   * execute it twice. False if this is unknown, as after a restore of the ledger
-   * (RESTORED_UNKNOWN).
+   * execute it twice. False if this is unknown, as after a restore of the ledger,
+   * or a fail-over of its database (RESTORED_UNKNOWN).
    *
    * @generated from field: bool retry_safe = 11;
    */
@@ -1802,9 +1802,9 @@ export enum Executed {
   UNSPECIFIED = 0,
 
   /**
-   * Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): it was
-   * in the ledger when that was restored from a backup, and may have executed after the backup.
-   * Check the chain before you send the same intent again.
+   * Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): the
+   * database was restored from a backup, or failed over, and the transaction may have executed in
+   * the part that was lost. Check the chain before you send the same intent again.
    *
    * @generated from enum value: EXECUTED_UNKNOWN = 1;
    */
@@ -2198,9 +2198,9 @@ export const TxService: GenService<{
    * a cancel transaction with the same nonce, and the first one included wins. A transaction that
    * an operator requeued may have executed before; the owner cancels it once it is certain that it
    * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
-   * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
-   * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
-   * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
+   * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN.
+   * After a restore or a fail-over of the database, it ends as CANCELLED with executed = UNKNOWN
+   * (RESTORED_UNKNOWN) if it may have executed in the lost part of the ledger. Idempotent.
    *
    * @generated from rpc fencepost.v1.TxService.CancelTx
    */

@@ -21,9 +21,9 @@ public enum Executed
   EXECUTED_UNSPECIFIED(0),
   /**
    * <pre>
-   * Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): it was
-   * in the ledger when that was restored from a backup, and may have executed after the backup.
-   * Check the chain before you send the same intent again.
+   * Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): the
+   * database was restored from a backup, or failed over, and the transaction may have executed in
+   * the part that was lost. Check the chain before you send the same intent again.
    * </pre>
    *
    * <code>EXECUTED_UNKNOWN = 1;</code>
@@ -71,9 +71,9 @@ public enum Executed
   public static final int EXECUTED_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): it was
-   * in the ledger when that was restored from a backup, and may have executed after the backup.
-   * Check the chain before you send the same intent again.
+   * Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): the
+   * database was restored from a backup, or failed over, and the transaction may have executed in
+   * the part that was lost. Check the chain before you send the same intent again.
    * </pre>
    *
    * <code>EXECUTED_UNKNOWN = 1;</code>

@@ -402,8 +402,8 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * True if it is final and was not executed: sending the same intent under a new request_id cannot
-   * execute it twice. False if this is unknown, as after a restore of the ledger
-   * (RESTORED_UNKNOWN).
+   * execute it twice. False if this is unknown, as after a restore of the ledger,
+   * or a fail-over of its database (RESTORED_UNKNOWN).
    * </pre>
    *
    * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>
@@ -2880,8 +2880,8 @@ java.lang.String defaultValue) {
     /**
      * <pre>
      * True if it is final and was not executed: sending the same intent under a new request_id cannot
-     * execute it twice. False if this is unknown, as after a restore of the ledger
-     * (RESTORED_UNKNOWN).
+     * execute it twice. False if this is unknown, as after a restore of the ledger,
+     * or a fail-over of its database (RESTORED_UNKNOWN).
      * </pre>
      *
      * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>
@@ -2894,8 +2894,8 @@ java.lang.String defaultValue) {
     /**
      * <pre>
      * True if it is final and was not executed: sending the same intent under a new request_id cannot
-     * execute it twice. False if this is unknown, as after a restore of the ledger
-     * (RESTORED_UNKNOWN).
+     * execute it twice. False if this is unknown, as after a restore of the ledger,
+     * or a fail-over of its database (RESTORED_UNKNOWN).
      * </pre>
      *
      * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>
@@ -2912,8 +2912,8 @@ java.lang.String defaultValue) {
     /**
      * <pre>
      * True if it is final and was not executed: sending the same intent under a new request_id cannot
-     * execute it twice. False if this is unknown, as after a restore of the ledger
-     * (RESTORED_UNKNOWN).
+     * execute it twice. False if this is unknown, as after a restore of the ledger,
+     * or a fail-over of its database (RESTORED_UNKNOWN).
      * </pre>
      *
      * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>

@@ -178,8 +178,8 @@ public interface TxOrBuilder extends
   /**
    * <pre>
    * True if it is final and was not executed: sending the same intent under a new request_id cannot
-   * execute it twice. False if this is unknown, as after a restore of the ledger
-   * (RESTORED_UNKNOWN).
+   * execute it twice. False if this is unknown, as after a restore of the ledger,
+   * or a fail-over of its database (RESTORED_UNKNOWN).
    * </pre>
    *
    * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>

@@ -469,9 +469,9 @@ public final class TxServiceGrpc {
      * a cancel transaction with the same nonce, and the first one included wins. A transaction that
      * an operator requeued may have executed before; the owner cancels it once it is certain that it
      * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
-     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
-     * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
-     * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
+     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN.
+     * After a restore or a fail-over of the database, it ends as CANCELLED with executed = UNKNOWN
+     * (RESTORED_UNKNOWN) if it may have executed in the lost part of the ledger. Idempotent.
      * </pre>
      */
     default void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -648,9 +648,9 @@ public final class TxServiceGrpc {
      * a cancel transaction with the same nonce, and the first one included wins. A transaction that
      * an operator requeued may have executed before; the owner cancels it once it is certain that it
      * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
-     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
-     * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
-     * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
+     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN.
+     * After a restore or a fail-over of the database, it ends as CANCELLED with executed = UNKNOWN
+     * (RESTORED_UNKNOWN) if it may have executed in the lost part of the ledger. Idempotent.
      * </pre>
      */
     public void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -812,9 +812,9 @@ public final class TxServiceGrpc {
      * a cancel transaction with the same nonce, and the first one included wins. A transaction that
      * an operator requeued may have executed before; the owner cancels it once it is certain that it
      * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
-     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
-     * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
-     * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
+     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN.
+     * After a restore or a fail-over of the database, it ends as CANCELLED with executed = UNKNOWN
+     * (RESTORED_UNKNOWN) if it may have executed in the lost part of the ledger. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) throws io.grpc.StatusException {
@@ -973,9 +973,9 @@ public final class TxServiceGrpc {
      * a cancel transaction with the same nonce, and the first one included wins. A transaction that
      * an operator requeued may have executed before; the owner cancels it once it is certain that it
      * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
-     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
-     * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
-     * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
+     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN.
+     * After a restore or a fail-over of the database, it ends as CANCELLED with executed = UNKNOWN
+     * (RESTORED_UNKNOWN) if it may have executed in the lost part of the ledger. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) {
@@ -1138,9 +1138,9 @@ public final class TxServiceGrpc {
      * a cancel transaction with the same nonce, and the first one included wins. A transaction that
      * an operator requeued may have executed before; the owner cancels it once it is certain that it
      * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
-     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
-     * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
-     * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
+     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN.
+     * After a restore or a fail-over of the database, it ends as CANCELLED with executed = UNKNOWN
+     * (RESTORED_UNKNOWN) if it may have executed in the lost part of the ledger. Idempotent.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CancelTxResponse> cancelTx(
