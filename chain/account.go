@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -118,9 +119,10 @@ func (e *endpoint) accountAt(ctx context.Context, client *jsonrpc.Client, addres
 	if elems[2].Error != nil {
 		pending = latest
 	}
+	delegate, _ := types.ParseDelegation(code)
 	return txn.Account{
 		Latest: txn.Nonce(latest), Pending: txn.Nonce(pending), Settled: txn.Nonce(settled),
-		Head: block.Number, HeadHash: block.Hash, HasCode: len(code) > 0,
+		Head: block.Number, HeadHash: block.Hash, HasCode: len(code) > 0, Delegate: delegate,
 		BalanceAt: txn.Wei(balance),
 	}, nil
 }

@@ -59,6 +59,7 @@ type fakeNode struct {
 	// eth_getBlockByNumber of a tag; nil: tags are unsupported
 	tagged    func(tag string) (map[string]any, error)
 	balance   *hexutil.Big
+	code      hexutil.Bytes // of every account
 	gasPrice  *hexutil.Big
 	call      func(data hexutil.Bytes) (hexutil.Bytes, error)   // eth_call
 	blockGate func()                                            // called in eth_getBlockByNumber
@@ -287,8 +288,9 @@ func (a *fakeAPI) GetTransactionCount(_ common.Address, tag string) (hexutil.Uin
 }
 
 func (a *fakeAPI) GetCode(common.Address, string) hexutil.Bytes {
-	defer a.begin("eth_getCode").mu.Unlock()
-	return nil
+	n := a.begin("eth_getCode")
+	defer n.mu.Unlock()
+	return n.code
 }
 
 func (a *fakeAPI) GetBalance(common.Address, string) *hexutil.Big {

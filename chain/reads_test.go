@@ -11,6 +11,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
 	"pgregory.net/rapid"
@@ -182,6 +183,7 @@ func TestAccount(t *testing.T) {
 	moves := 0
 	n.set(func(n *fakeNode) {
 		n.balance = (*hexutil.Big)(big.NewInt(77))
+		n.code = types.AddressToDelegation(common.Address{0xac})
 		n.count = func(tag string) (hexutil.Uint64, error) {
 			switch tag {
 			case "latest":
@@ -221,6 +223,8 @@ func TestAccount(t *testing.T) {
 			Settled:   txn.Nonce(c.atBlock),
 			Head:      c.head,
 			HeadHash:  n.hash(c.head),
+			HasCode:   true,
+			Delegate:  common.Address{0xac},
 			BalanceAt: *uint256.NewInt(77),
 		}
 		if err != nil || a != want {

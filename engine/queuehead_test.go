@@ -162,9 +162,13 @@ func TestQueueHead_TemporaryFailure_Waits(t *testing.T) {
 			after: func(v *chainHarness) { v.memory.SetBaseFee(*uint256.NewInt(1e9)); v.mine(1) },
 		},
 		"code at the account": {
-			before: func(v *chainHarness) { v.memory.SetCode(devchain.Address(0), true) },
+			before: func(v *chainHarness) {
+				v.memory.Delegate(devchain.Address(0), txn.Address{1})
+			},
 			reason: txn.ReasonHasCode,
-			after:  func(v *chainHarness) { v.memory.SetCode(devchain.Address(0), false) },
+			after: func(v *chainHarness) {
+				v.memory.Delegate(devchain.Address(0), txn.Address{})
+			},
 		},
 		"signer unavailable": {signer: txn.ErrUnavailable, reason: txn.ReasonSignerUnavailable},
 		"signer faulty":      {signer: txn.ErrSignerFault, reason: txn.ReasonSignerFault},
@@ -353,7 +357,7 @@ func TestQuirk_CodeSetMeanwhile_Waits(t *testing.T) {
 	v := newChainHarness(t, "memory", quick, func(o *Options) { o.AccountMaxAge = time.Second })
 	v.node()
 	v.finish(v.create(0, "before", transfer()))
-	v.memory.SetCode(devchain.Address(0), true)
+	v.memory.Delegate(devchain.Address(0), txn.Address{1})
 	for n := 0; ; n++ { // no pause that would make the owner read the account anyway
 		id := v.create(0, fmt.Sprint(n), transfer())
 		tx := v.await(id, "final, or waiting", func(tx txn.Tx) bool {
@@ -363,7 +367,7 @@ func TestQuirk_CodeSetMeanwhile_Waits(t *testing.T) {
 			return tx.State.Final() || tx.Reason == txn.ReasonHasCode
 		})
 		if tx.Reason == txn.ReasonHasCode {
-			v.memory.SetCode(devchain.Address(0), false)
+			v.memory.Delegate(devchain.Address(0), txn.Address{})
 			v.finish(id)
 			return
 		}

@@ -103,6 +103,25 @@ func TestPipelined_Backlog_ExecutedInOrder(t *testing.T) {
 	}
 }
 
+// TestPipelined_CodeAccepted_OneInPool: pools keep one transaction of an account with code. A queue
+// is executed in its order, and no broadcast is refused for that.
+func TestPipelined_CodeAccepted_OneInPool(t *testing.T) {
+	t.Parallel()
+	r, c := pipelinedChain(t, 16, chaintest.Options{})
+	code := txn.Address{0xac}
+	r.policy.AllowCode = []txn.Address{code}
+	c.Delegate(devchain.Address(0), code)
+	ids := r.createMany(20)
+	r.startOn(c, "a", nil)
+	r.awaitExecuted(c, ids)
+	if n := r.number("SELECT max(slot) FROM managed_tx"); n != 0 {
+		t.Errorf("highest slot is %d", n)
+	}
+	if n := r.number("SELECT count(*) FROM tx_event WHERE reason <> ''"); n > 0 {
+		t.Errorf("%d events have a reason", n)
+	}
+}
+
 // TestPipelined_ModeChanged_Applied changes the mode under an owner: it is fenced, because it could
 // be an older program, and the limit counts from then on. Back in mode STRICT, nothing is taken
 // until one nonce may be.

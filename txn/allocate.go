@@ -57,11 +57,8 @@ func allocate(v *View) (Step, bool) {
 	if refused {
 		return Record{refuse(v, head, why)}, true
 	}
-	if v.Account.HasCode {
-		return Record{backOff(v, head, ReasonHasCode,
-			"the account has code (EIP-7702), which can raise its nonce without a Fencepost "+
-				"transaction; remove the delegation, or use another account",
-			0)}, true
+	if !v.acceptsCode() {
+		return Record{backOff(v, head, ReasonHasCode, v.hasCode(), 0)}, true
 	}
 	if v.Cursor == nil {
 		return startCursor(v, head), true
@@ -107,6 +104,7 @@ func freeSlot(v *View) (int16, bool) {
 		}
 	}
 	of := v.Submitter
+	of.Limit = v.limit()
 	if v.FailedOver { // the comparison with the chain rests on one nonce
 		of.Limit = 1
 	}

@@ -56,7 +56,8 @@ type Account struct {
 	Shallow   bool
 	Head      uint64
 	HeadHash  Hash
-	HasCode   bool // a contract or delegated account: others can raise its nonce
+	HasCode   bool    // a contract or delegated account: others can raise its nonce
+	Delegate  Address // whose code a delegated account runs (EIP-7702); zero: not delegated
 	BalanceAt Wei
 }
 

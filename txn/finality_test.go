@@ -290,19 +290,6 @@ func TestPrepareMaxAge_Paused_NotCounted(t *testing.T) {
 	}
 }
 
-func TestAllocate_AccountHasCode_Waits(t *testing.T) {
-	t.Parallel()
-	for _, cursor := range []*Cursor{nil, {}} {
-		w := newWorld(1, policy)
-		w.view.Cursor = cursor
-		w.setAccount(Account{HasCode: true})
-		r, ok := Decide(&w.view).(Record)
-		if !ok || r.Change.Init != nil || r.Change.Writes[0].Next.Reason != ReasonHasCode {
-			t.Errorf("%+v", Decide(&w.view))
-		}
-	}
-}
-
 func TestDiagnose_BeforeRebroadcast(t *testing.T) {
 	t.Parallel()
 	p := policy

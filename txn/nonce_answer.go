@@ -151,13 +151,12 @@ func (b *nonceBook) allocate(r *NonceRequest) (string, *Nonce) {
 		return ResultProtected, nil
 	case v.Cursor == nil:
 		return ResultNotReady + ": " + b.notReady(), nil
-	case v.Account != nil && v.Account.HasCode:
-		return ResultNotReady + ": the account has code (EIP-7702), which can raise its nonce " +
-			"without a transaction; remove the delegation, or use another account", nil
+	case !v.acceptsCode():
+		return ResultNotReady + ": " + v.hasCode(), nil
 	case v.Suspicion != nil:
 		return ResultNotReady + ": the account differs from the ledger; retry once it was read " +
 			"again", nil
-	case b.unsettled() >= v.Submitter.Limit:
+	case b.unsettled() >= v.limit():
 		return fmt.Sprintf("%s: %d nonces are RESERVED or PENDING", ResultExhausted,
 			b.unsettled()), nil
 	}

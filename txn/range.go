@@ -70,7 +70,7 @@ func UnusedSlots(s Submitter, open []Tx) int { return len(unusedSlots(s, open)) 
 // prepareRange extends the preparation of the head of the queue to the transactions behind it that
 // need no separate decision.
 func prepareRange(v *View, head Prepare) Step {
-	if v.Submitter.Limit == 1 || v.FailedOver || head.Tx.Requeued > 0 {
+	if v.limit() == 1 || v.FailedOver || head.Tx.Requeued > 0 {
 		return head
 	}
 	slots := unusedSlots(v.Submitter, v.Open)

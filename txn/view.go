@@ -32,7 +32,9 @@ type Policy struct {
 	// the same for a transaction that no node has accepted yet
 	MaxFee     Wei
 	FixedPrice bool // the gas price is configured, and not read from nodes
-	External   ExternalPolicy
+	// accounts that delegate to the code of one of these may send: see acceptsCode
+	AllowCode []Address
+	External  ExternalPolicy
 }
 
 // View is everything the owner of a submitter knows at one moment: its ledger, pending commands,

@@ -207,12 +207,13 @@ func (c *Chain) Register(address txn.Address, contract Contract) {
 	c.state.contracts[address] = contract
 }
 
-// SetCode gives an account code or removes it, as an EIP-7702 delegation does.
-func (c *Chain) SetCode(address txn.Address, code bool) {
+// Delegate delegates an account to the code of another one, as an EIP-7702 authorization does;
+// zero: it has no code any more.
+func (c *Chain) Delegate(address, to txn.Address) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := c.state.account(address)
-	a.code, a.delegated = code, code
+	c.state.setDelegation(address, to)
+	c.state.undo = nil
 }
 
 // Stored reads a contract's storage at the head.

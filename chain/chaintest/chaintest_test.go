@@ -366,10 +366,10 @@ func TestAutoMineAndRun(t *testing.T) {
 func TestAccounts_Setters(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{})
-	c.SetCode(Address(0), true)
+	c.Delegate(Address(0), shop)
 	c.Drain(Address(0))
 	if a, err := c.Account(t.Context(), Address(0), 0); err != nil || !a.HasCode ||
-		!a.BalanceAt.IsZero() {
+		a.Delegate != shop || !a.BalanceAt.IsZero() {
 		t.Errorf("%+v, %v", a, err)
 	}
 	c.mustSend(t, c.signed(t, 0, 0, 10, shop), txn.InsufficientFunds)

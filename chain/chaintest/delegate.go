@@ -33,20 +33,21 @@ func (s *state) delegate(tx *types.Transaction) {
 			continue
 		}
 		a := s.account(authority)
-		if a.code && !a.delegated || a.nonce != auth.Nonce {
+		if a.code && a.delegate == (txn.Address{}) || a.nonce != auth.Nonce {
 			continue
 		}
 		s.raiseNonce(authority)
-		s.setDelegation(authority, auth.Address != (txn.Address{}))
+		s.setDelegation(authority, auth.Address)
 		s.authorities = append(s.authorities, authority)
 	}
 }
 
-func (s *state) setDelegation(address txn.Address, on bool) {
+// setDelegation sets whose code an account runs; zero: it has none.
+func (s *state) setDelegation(address, to txn.Address) {
 	a := s.account(address)
-	code, delegated := a.code, a.delegated
-	a.code, a.delegated = on, on
-	s.undo = append(s.undo, func() { a.code, a.delegated = code, delegated })
+	code, delegate := a.code, a.delegate
+	a.code, a.delegate = to != (txn.Address{}), to
+	s.undo = append(s.undo, func() { a.code, a.delegate = code, delegate })
 }
 
 // unstacked limits accounts with code to one pooled transaction, as go-ethereum does: other

@@ -179,7 +179,8 @@ func (c *Chain) Account(ctx context.Context, address txn.Address,
 			latest),
 		Pending: txn.Nonce(c.pool.pendingNonce(address, latest)),
 		Settled: txn.Nonce(c.nonceAt(address, height-min(settled, height))),
-		Head:    height, HeadHash: c.blocks[height].Hash, HasCode: a.code, BalanceAt: a.balance,
+		Head:    height, HeadHash: c.blocks[height].Hash, HasCode: a.code,
+		Delegate: a.delegate, BalanceAt: a.balance,
 	}, nil
 }
 

@@ -53,7 +53,7 @@ type account struct {
 	nonce   uint64
 	code    bool
 
-	delegated bool // the code is delegated by an authorization
+	delegate txn.Address // whose code it runs by an authorization; zero: none
 }
 
 type slot struct {

@@ -236,7 +236,7 @@ func (s *suite) delegated() {
 	s.mustSend(txn.Signed{Hash: tx.Hash(), Raw: raw}, txn.Accepted)
 	s.mined(tx.Hash())
 	s.until("the code of the account", func() bool { return s.view(authority, 0).HasCode })
-	if a := s.view(authority, 0); a.Latest != 1 {
+	if a := s.view(authority, 0); a.Latest != 1 || a.Delegate != auth.Address {
 		s.Errorf("delegated account: %+v, want its nonce used", a)
 	}
 	if s.view(addressOf(sponsor), 0).HasCode {

@@ -174,6 +174,7 @@ type Chain struct {
 	LagGrace       time.Duration
 	Confirmations  uint64
 	ReleaseDepth   uint64 // 0: once the transaction is final
+	AllowCode      []common.Address
 	Protect        Protect
 	Finality       Finality
 	Prepare        Prepare

@@ -52,6 +52,12 @@ func chainFields() []field[Chain] {
 				"to confirmations if that is above 1: once the transaction is final, "+
 				"finality.tag included.",
 			func(c *Chain) *uint64 { return &c.ReleaseDepth }),
+		values("allow_code", account(),
+			"Contracts that an account may delegate to (EIP-7702). Such an account has at most "+
+				"one nonce in flight, as pools require, and is protected if the code uses its "+
+				"nonce. Accounts with other code send nothing (ACCOUNT_HAS_CODE). Empty: all "+
+				"accounts with code.",
+			func(c *Chain) *[]common.Address { return &c.AllowCode }),
 		section(
 			"protect",
 			"When a submitter is put under PROTECT: no nonce is taken until an operator decides.",

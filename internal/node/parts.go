@@ -148,7 +148,7 @@ func policy(c config.Chain) txn.Policy {
 		ResubmitMaxAge: c.Resubmit.MaxAge,
 		Diagnose:       c.Mempool.Diagnose, BumpPermille: bump.Permille(),
 		BumpBudget: bump.Budget, BumpMaxFee: bump.MaxFeeCap, MaxFee: c.Fees.MaxFeeCap,
-		FixedPrice: c.Fees.FixedPrice != nil,
+		FixedPrice: c.Fees.FixedPrice != nil, AllowCode: c.AllowCode,
 		Bump: txn.DefaultBumpPolicy{
 			Enabled:     bump.Enabled,
 			MinInterval: bump.MinInterval,
