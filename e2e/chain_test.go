@@ -74,6 +74,17 @@ func lasting(t *testing.T, period time.Duration, keys int) *testChain {
 // geth is a process of its own, in developer mode with one-second blocks.
 func geth(t *testing.T, keys int) *testChain {
 	t.Helper()
+	return gethWith(t, keys)
+}
+
+// forgetfulGeth is geth whose pool is empty after a restart.
+func forgetfulGeth(t *testing.T, keys int) *testChain {
+	t.Helper()
+	return gethWith(t, keys, "--txpool.nolocals")
+}
+
+func gethWith(t *testing.T, keys int, flags ...string) *testChain {
+	t.Helper()
 	path, err := exec.LookPath("geth")
 	if err != nil {
 		t.Fatal("geth is not on PATH; run this through `make e2e`, which builds it")
@@ -84,9 +95,9 @@ func geth(t *testing.T, keys int) *testChain {
 	start := func() *process {
 		return startProcess(
 			t,
-			exec.Command(path, "--dev", "--dev.period", "1", "--datadir", data, "--ipcdisable",
-				"--verbosity", "1", "--http", "--http.addr", "127.0.0.1", "--http.port", port,
-				"--http.api", "eth,net,web3,txpool,debug,dev"),
+			exec.Command(path, append([]string{"--dev", "--dev.period", "1", "--datadir", data,
+				"--ipcdisable", "--verbosity", "1", "--http", "--http.addr", "127.0.0.1",
+				"--http.port", port, "--http.api", "eth,net,web3,txpool,debug,dev"}, flags...)...),
 			log,
 		)
 	}

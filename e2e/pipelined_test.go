@@ -33,7 +33,7 @@ func TestPipelined_CountersExact(t *testing.T) {
 			},
 			disturbChain,
 		},
-		"geth": {geth, rewindChain},
+		"geth": {forgetfulGeth, disturbGeth},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // with each other
@@ -117,14 +117,14 @@ func disturbChain(ctx context.Context, t *testing.T, c *testChain) {
 	}
 }
 
-// rewindChain undoes 1 to 6 blocks of geth at random moments until ctx ends. Their transactions do
-// not return to the pool. The chain first grows beyond the blocks of the last time, so that no
-// block loses more than six.
-func rewindChain(ctx context.Context, t *testing.T, c *testChain) {
+// disturbGeth undoes 1 to 6 blocks of geth at random moments until ctx ends, and each third time
+// restarts it instead, with an empty pool. Transactions of undone blocks do not return to the pool.
+// The chain first grows beyond the blocks of the last time, so that no block loses more than six.
+func disturbGeth(ctx context.Context, t *testing.T, c *testChain) {
 	seed := rand.Uint64()
 	t.Logf("disturbances: seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	highest, undone := uint64(0), 0
+	highest, undone, emptied := uint64(0), 0, 0
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -135,6 +135,13 @@ func rewindChain(ctx context.Context, t *testing.T, c *testChain) {
 			continue // it has not regrown
 		}
 		highest = head
+		if emptied < undone/2 {
+			if err := c.restart(); err != nil {
+				t.Errorf("geth is not restarted: %v", err)
+			}
+			emptied++
+			continue
+		}
 		if err := c.Client.Client().CallContext(ctx, nil, "debug_setHead",
 			hexutil.Uint64(head-uint64(1+random.IntN(6)))); err == nil {
 			undone++
@@ -142,7 +149,7 @@ func rewindChain(ctx context.Context, t *testing.T, c *testChain) {
 			t.Errorf("blocks are not undone: %v", err)
 		}
 	}
-	if undone == 0 {
-		t.Error("no block was undone")
+	if undone == 0 || emptied == 0 {
+		t.Errorf("blocks were undone %d times, and the pool was emptied %d times", undone, emptied)
 	}
 }
