@@ -61,6 +61,13 @@ func (k *kit) checkpointed(s *Store) {
 	}
 }
 
+// lastCheckpointAhead dates the last checkpoint, of perhaps several, to the future.
+func (k *kit) lastCheckpointAhead() {
+	k.t.Helper()
+	k.exec(`UPDATE audit_checkpoint SET upto_xid = '99999999999'::XID8
+		WHERE no = (SELECT max(no) FROM audit_checkpoint)`)
+}
+
 func (k *kit) broken(s *Store, id txn.SubmitterID) (checks []string) {
 	k.t.Helper()
 	report, err := s.VerifyChain(k.ctx, id, nil)
@@ -144,7 +151,7 @@ func TestHistory_MovedLedger_NewSeries(t *testing.T) {
 	t.Parallel()
 	k, s, _ := chained(t)
 	// as after a dump and restore: the last checkpoint is from the future
-	k.exec("UPDATE audit_checkpoint SET upto_xid = '99999999999'::XID8 WHERE no = 1")
+	k.lastCheckpointAhead()
 	added, _, err := s.AddCheckpoint(k.ctx)
 	k.must(err)
 	if series := value[int](k, "SELECT max(series) FROM audit_checkpoint"); !added || series != 2 {
@@ -162,7 +169,7 @@ func TestHistory_MovedLedger_NewSeries(t *testing.T) {
 func TestHistory_ManyEvents_SeveralCheckpoints(t *testing.T) {
 	t.Parallel()
 	k, s, _ := chained(t)
-	k.exec("UPDATE audit_checkpoint SET upto_xid = '99999999999'::XID8 WHERE no = 1")
+	k.lastCheckpointAhead()
 	for more := true; more; {
 		var added bool
 		var err error
