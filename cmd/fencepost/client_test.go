@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -35,6 +36,8 @@ type ledger struct {
 	store *store.Store
 	addr  string
 	stop  func() // drains the node and waits for its end
+
+	commandWait time.Duration // of the node; 0: short
 
 	id    txn.SubmitterID
 	lease *store.Lease
@@ -82,7 +85,7 @@ func (l *ledger) serve(address string, certificates ...tls.Certificate) {
 			TLS:   secure,
 			Limits: server.Limits{
 				CommandPoll: 5 * time.Millisecond,
-				CommandWait: 500 * time.Millisecond,
+				CommandWait: cmp.Or(l.commandWait, 500*time.Millisecond),
 			},
 			Nonces: server.NonceOptions{Enabled: true},
 		},

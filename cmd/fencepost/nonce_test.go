@@ -27,6 +27,9 @@ import (
 // package txn until the test ends, without a chain.
 func (l *ledger) external(name string, key *ecdsa.PrivateKey) {
 	l.t.Helper()
+	l.stop() // the node waits too short a time for an owner on a busy machine
+	l.commandWait = waitLimit
+	l.serve("127.0.0.1:0")
 	info, _, err := l.store.Register(l.ctx, store.Registration{Name: name, Chain: 31337,
 		Address: crypto.PubkeyToAddress(key.PublicKey), Signer: "local", Mode: txn.External,
 		StartFrom: "0"})
