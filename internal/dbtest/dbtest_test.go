@@ -19,8 +19,10 @@ func TestGuard(t *testing.T) {
 	db := New(t)
 	id := uuid.New()
 	setup := []string{
-		`INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from)
-		VALUES ('alice', 1, decode(repeat('01', 20), 'hex'), 's', 'STRICT', 1, '0')`,
+		`INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from,
+		                       timeline)
+		SELECT 'alice', 1, decode(repeat('01', 20), 'hex'), 's', 'STRICT', 1, '0', l.timeline
+		  FROM ledger l`,
 		`INSERT INTO submitter_lease (submitter_id, owner_node, fencing_token, expires_at)
 		VALUES (1, 'a', 7, clock_timestamp() + INTERVAL '1 hour')`,
 		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block,
