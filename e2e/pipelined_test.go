@@ -124,7 +124,8 @@ func disturbGeth(ctx context.Context, t *testing.T, c *testChain) {
 	seed := rand.Uint64()
 	t.Logf("disturbances: seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	highest, undone, emptied := uint64(0), 0, 0
+	highest := uint64(0)
+	undone, emptied := 0, 0
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():

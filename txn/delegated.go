@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// The nonce of an account with code (EIP-7702) can rise without a transaction of its own: by another
-// authorization, or if the code creates a contract. Then the account is protected, as after any use
-// of its nonce elsewhere (L10). So Fencepost sends only for those whose code an operator accepts.
+// The nonce of an account with code (EIP-7702) can rise without a transaction of its own: by
+// another authorization, or if the code creates a contract. Then the account is protected, as after
+// any use of its nonce elsewhere (L10). So Fencepost sends only for those whose code an operator
+// accepts.
 
 // acceptsCode reports whether the account has no code, as far as it was read, or delegates to code
 // that the policy accepts.
