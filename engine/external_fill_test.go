@@ -49,6 +49,37 @@ func TestExternal_FillCancelled_StillFilled(t *testing.T) {
 	}
 }
 
+// fillBehindClient queues a cancel transaction for a nonce that a client uses after all: the pool
+// has the client's transaction.
+func (r *harness) fillBehindClient(c *chaintest.Chain, n *testNode) (fill txn.TxID,
+	nonce txn.Nonce) {
+	r.t.Helper()
+	id, nonce := r.allocateNonce(n.store, "k")
+	r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestQuarantine}, txn.Applied)
+	if answer := c.Send(r.t.Context(), signFor(r.t, c, nonce, 1)); answer.Class != txn.Accepted {
+		r.t.Fatalf("sent: %+v", answer)
+	}
+	fill, err := r.admin.QueueReserved(r.t.Context(), store.ReservedTx{Reservation: id,
+		Payload: txn.CancelPayload(devchain.Address(0))})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return fill, nonce
+}
+
+// awaitFill mines until a cancel transaction was broadcast and is in that state.
+func (r *harness) awaitFill(fill txn.TxID, want txn.State, mine func()) {
+	r.t.Helper()
+	r.eventually("the cancel transaction is "+string(want), func() error {
+		mine()
+		tx, err := r.admin.Tx(context.Background(), fill)
+		if err == nil && (tx.State != want || tx.LastOutcome == "") {
+			err = fmt.Errorf("it is %s %s", tx.State, tx.LastOutcome)
+		}
+		return err
+	})
+}
+
 // TestExternal_FillLostToClient_Ends: the client signed after all, and its transaction uses the
 // nonce. The cancel transaction ends once no reorg can include it. Nonces are reserved meanwhile.
 func TestExternal_FillLostToClient_Ends(t *testing.T) {
@@ -57,26 +88,10 @@ func TestExternal_FillLostToClient_Ends(t *testing.T) {
 	r.policy.ResubmitInterval = 10 * time.Millisecond
 	r.policy.AuditDepth = r.policy.Confirmations + 20
 	n := r.startOn(c, "a", nil)
-	id, nonce := r.allocateNonce(n.store, "k")
-	r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestQuarantine}, txn.Applied)
-	if answer := c.Send(t.Context(), signFor(t, c, nonce, 1)); answer.Class != txn.Accepted {
-		t.Fatalf("sent: %+v", answer)
-	}
-	fill, err := r.admin.QueueReserved(t.Context(), store.ReservedTx{Reservation: id,
-		Payload: txn.CancelPayload(devchain.Address(0))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fill, nonce := r.fillBehindClient(c, n)
 	state := func(mine int, want txn.State) {
 		t.Helper()
-		r.eventually("the cancel transaction is "+string(want), func() error {
-			c.Mine(mine)
-			tx, err := r.admin.Tx(context.Background(), fill)
-			if err == nil && (tx.State != want || tx.LastOutcome == "") {
-				err = fmt.Errorf("it is %s %s", tx.State, tx.LastOutcome)
-			}
-			return err
-		})
+		r.awaitFill(fill, want, func() { c.Mine(mine) })
 	}
 	state(0, txn.Allocated) // the pool has the other one
 	c.Mine(1)
@@ -113,26 +128,10 @@ func TestExternal_FillLostThenReorged_Fills(t *testing.T) {
 	r.policy.ResubmitInterval = 10 * time.Millisecond
 	r.policy.AuditDepth = r.policy.Confirmations + 10_000
 	n := r.startOn(c, "a", nil)
-	id, nonce := r.allocateNonce(n.store, "k")
-	r.underReservation(r.admin, id, store.NonceAsk{Kind: txn.RequestQuarantine}, txn.Applied)
-	if answer := c.Send(t.Context(), signFor(t, c, nonce, 1)); answer.Class != txn.Accepted {
-		t.Fatalf("sent: %+v", answer)
-	}
-	fill, err := r.admin.QueueReserved(t.Context(), store.ReservedTx{Reservation: id,
-		Payload: txn.CancelPayload(devchain.Address(0))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fill, nonce := r.fillBehindClient(c, n)
 	state := func(mine int, want txn.State) {
 		t.Helper()
-		r.eventually("it is "+string(want), func() error {
-			c.MineEmpty(mine)
-			tx, err := r.admin.Tx(context.Background(), fill)
-			if err == nil && (tx.State != want || tx.LastOutcome == "") {
-				err = fmt.Errorf("it is %s %s", tx.State, tx.LastOutcome)
-			}
-			return err
-		})
+		r.awaitFill(fill, want, func() { c.MineEmpty(mine) })
 	}
 	state(0, txn.Allocated) // the pool has the other one
 	used := c.Mine(1)
